@@ -1,0 +1,61 @@
+"""Evidence of a failure: what is kept of a provider's reply, typed, masked and limited.
+
+The raw reply never enters an event. One function (`standby.engine.evidence.extract`) reads the whole bounded
+reply once, keeps the typed fields below, and only these are classified, live and in replay. So a decision can
+be recomputed for ever, although the text may have been cut, withheld or erased: the text itself lies in the
+side table of the log, and the event knows it by a salted digest only.
+"""
+
+import msgspec
+
+from standby.events.vocabulary import Effects, Origin, Stage, WaitSource
+
+__all__ = ["Evidence", "StatedWait", "worst"]
+
+
+class StatedWait(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One wait that the provider stated.
+
+    `ms` is counted from the moment at which the reply arrived. A wait that cannot be one (negative, not a
+    number, over 31 days) is recorded with `ignored` and never obeyed (OURS-4).
+    """
+
+    source: WaitSource
+    ms: int
+    name: str = ""
+    """Which header or field said so, in lower case; "" for running text."""
+    ignored: bool = False
+
+
+class Evidence(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
+):
+    """What a failed call left behind, as far as rules look at it."""
+
+    provider: str = ""
+    model: str = ""
+    """The provider and model that the failing call went to; readings are scoped by them (OURS-3)."""
+    status: int | None = None
+    """Numeric HTTP status, from a status field or from the head of the text (CLS-29)."""
+    code: str = ""
+    error_type: str = ""
+    param: str = ""
+    hits: tuple[str, ...] = ()
+    """Ids of the text rows that matched anywhere in the bounded reply, in table order."""
+    waits: tuple[StatedWait, ...] = ()
+    origin: Origin = Origin.PROVIDER
+    stage: Stage = Stage.PROMPT
+    table: str = ""
+    """Version of the classification tables that `hits` were taken with."""
+    text: str = ""
+    """Salted digest of the kept text in the side table; "" when none was kept."""
+    size: int = 0
+    """Length of the reply in bytes before it was cut."""
+
+
+_RANK = {Effects.NONE: 0, Effects.POSSIBLE: 1, Effects.COMMITTED: 2}
+
+
+def worst(one: Effects, other: Effects) -> Effects:
+    """Of two claims about effects the worse stands."""
+    return one if _RANK[one] >= _RANK[other] else other

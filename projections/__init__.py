@@ -1,0 +1,1 @@
+"""What is true now: folds over commits."""
