@@ -1,0 +1,75 @@
+"""Bytes of a commit, and the chain over them.
+
+JSON, because an auditor can read it. Struct fields in declared order, mappings sorted, defaults left out,
+integers only: the same commit gives the same bytes on every machine. The chain is taken over the stored
+bytes, which are never rewritten; only a decoded copy is ever upcast.
+"""
+
+from hashlib import sha256
+
+import msgspec
+
+from standby.events.commit import SHAPE, Commit
+from standby.events.errors import DamagedLog, LogTooNew
+from standby.events.upcasters import upcast
+
+__all__ = ["COMMIT_LIMIT", "GENESIS", "decode", "encode", "link"]
+
+GENESIS = sha256(b"standby log, format 1").digest()
+"""The hash before the first commit."""
+
+COMMIT_LIMIT = 64 * 1024
+"""Largest commit in bytes."""
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoder = msgspec.json.Decoder(Commit)
+
+
+class _Shape(msgspec.Struct):
+    shape: int = 1
+
+
+_shape_decoder = msgspec.json.Decoder(_Shape)
+
+
+def encode(commit: Commit) -> bytes:
+    """The canonical bytes of a commit."""
+    return _encoder.encode(commit)
+
+
+def decode(body: bytes, position: int | None = None) -> Commit:
+    """The commit in `body`, brought to the present shape.
+
+    Raises:
+        LogTooNew: it was written in a newer shape.
+        DamagedLog: it is no commit in any known shape; `position` is named.
+    """
+    try:
+        commit = _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return _decode_old(body, position, error)
+    if commit.shape == SHAPE:
+        return commit
+    return _decode_old(body, position, None)
+
+
+def _decode_old(body: bytes, position: int | None, error: Exception | None) -> Commit:
+    where = "commit" if position is None else f"position {position}"
+    try:
+        shape = _shape_decoder.decode(body).shape
+        if shape > SHAPE:
+            raise LogTooNew(
+                f"{where} is of shape {shape}, this version reads shapes up to {SHAPE}; "
+                "use a newer standby to open this log"
+            )
+        if shape == SHAPE:
+            raise error or DamagedLog(f"{where} has an impossible shape", position)
+        plain = upcast(msgspec.json.decode(body), shape)
+        return msgspec.convert(plain, Commit)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as failure:
+        raise DamagedLog(f"{where} is not a readable commit: {failure}", position) from failure
+
+
+def link(previous: bytes, body: bytes) -> bytes:
+    """The hash of a commit: SHA-256 over its predecessor's hash and its own stored bytes."""
+    return sha256(previous + body).digest()

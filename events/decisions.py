@@ -1,0 +1,348 @@
+"""Decisions: what the engine concludes from a fact and the log before it.
+
+A decision carries results (`until_ms`), never inputs from which a fold would recompute them, and names the
+rules that made it (`rules`), so that an explanation is a lookup (OURS-12). Tags and fields are pinned like
+those of facts.
+"""
+
+import msgspec
+
+from standby.events.vocabulary import (
+    BlockKind,
+    Failure,
+    KeptBecause,
+    RefusalKind,
+    SelectionSource,
+    SkipBecause,
+    TurnEnd,
+    WaitBecause,
+    WaitSource,
+)
+
+__all__ = [
+    "AttemptStarted",
+    "BlockCleared",
+    "BlockSet",
+    "Candidate",
+    "ChainAdvanced",
+    "ChainPlanned",
+    "ChainReordered",
+    "CandidateSkipped",
+    "CheckAdmitted",
+    "Decision",
+    "FailureClassified",
+    "NoticeDue",
+    "PinCleared",
+    "PinSet",
+    "RepairOrdered",
+    "ReportKept",
+    "RetryScheduled",
+    "SelectionCleared",
+    "SkipMarked",
+    "StickyEnded",
+    "StickySet",
+    "TurnAnswered",
+    "TurnFailed",
+]
+
+
+class _Decision(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    kw_only=True,
+    tag_field="type",
+):
+    rules: tuple[str, ...]
+    """Ids of the rules that made this decision."""
+
+
+class Candidate(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
+):
+    """One entry of a chain. `origin` is "requested", "fallback", "primary" or "sticky"."""
+
+    model: str
+    origin: str
+
+
+# ---- the course of a turn ------------------------------------------------------------------------------
+
+
+class ChainPlanned(_Decision, tag="chain_planned", kw_only=True):
+    """The candidates of the turn, in order. `selected` is the session's model, whatever stands first."""
+
+    turn: str
+    selected: str
+    source: SelectionSource
+    candidates: tuple[Candidate, ...]
+    strict: bool = False
+    """No fallback is allowed: SEL-5, SEL-7."""
+
+
+class CandidateSkipped(_Decision, tag="candidate_skipped", kw_only=True):
+    """A candidate was passed over without a call; the next one follows."""
+
+    turn: str
+    index: int
+    model: str
+    because: SkipBecause
+    reason: Failure | None = None
+    until_ms: int | None = None
+
+
+class AttemptStarted(_Decision, tag="attempt_started", kw_only=True):
+    """One hosted call to a candidate begins."""
+
+    turn: str
+    attempt: int
+    index: int
+    model: str
+    profile: str = ""
+    """Alias of the auth profile; "" when the provider has none."""
+    check: bool = False
+    """A recorded check of a profile that is blocked (PROBE)."""
+    continuation: bool = False
+    """The saved transcript is continued; the request is not replayed (REC-6)."""
+    timeout_ms: int | None = None
+
+
+class FailureClassified(_Decision, tag="failure_classified", kw_only=True):
+    """What the failure of an attempt means."""
+
+    turn: str
+    attempt: int
+    reason: Failure
+    kind: RefusalKind = RefusalKind.GENERIC
+    row: str = ""
+    """Id of the classification row that won."""
+    also: tuple[str, ...] = ()
+    """Rows that matched and lost (OURS-5)."""
+    retry_after_ms: int | None = None
+    wait_source: WaitSource | None = None
+    status: int | None = None
+    replayable: bool = True
+    """Whether anything may be replayed after this attempt (REC-8)."""
+
+
+class RetryScheduled(_Decision, tag="retry_scheduled", kw_only=True):
+    """The same candidate and profile are tried again after a wait."""
+
+    turn: str
+    until_ms: int
+    reason: Failure
+    retry: int
+    """Which retry of the outage this is, from 1."""
+    of: int
+    """How many the budget allows."""
+    floor_ms: int = 0
+    """The part of the delay that the provider asked for."""
+    because: WaitBecause = WaitBecause.RETRY
+
+
+class RepairOrdered(_Decision, tag="repair_ordered", kw_only=True):
+    """The host repairs the request (compaction, sanitising) before the same candidate goes on."""
+
+    turn: str
+    reason: Failure
+
+
+class ChainAdvanced(_Decision, tag="chain_advanced", kw_only=True):
+    """The turn goes on to another candidate because the present one failed."""
+
+    turn: str
+    index: int
+    """The candidate that comes next."""
+    model: str
+    after: str
+    """The candidate that was left."""
+    reason: Failure | None = None
+    redirect: bool = False
+    """A live switch jumped here (ADV-15)."""
+
+
+class ChainReordered(_Decision, tag="chain_reordered", kw_only=True):
+    """The remaining candidates in a new order (CHAIN-8); `candidates` is the whole chain."""
+
+    turn: str
+    candidates: tuple[Candidate, ...]
+
+
+class TurnAnswered(_Decision, tag="turn_answered", kw_only=True):
+    """The turn is over with an answer from `model`."""
+
+    turn: str
+    attempt: int
+    model: str
+    profile: str = ""
+    fallback: bool = False
+    """Another model than the selected one answered."""
+
+
+class TurnFailed(_Decision, tag="turn_failed", kw_only=True):
+    """The turn is over without an answer.
+
+    `first` is the first attempt that failed (OURS-9, 0 if none was made); `soonest_ms` and `soonest_model` say
+    when which candidate can be tried again (OURS-10).
+    """
+
+    turn: str
+    end: TurnEnd
+    reason: Failure | None = None
+    first: int = 0
+    soonest_ms: int | None = None
+    soonest_model: str = ""
+    target: str = ""
+    """Model that the owner of the retry should go to (ADV-16)."""
+
+
+class ReportKept(_Decision, tag="report_kept", kw_only=True):
+    """A report that could not move its turn is kept; its evidence about health counts."""
+
+    turn: str
+    attempt: int
+    because: KeptBecause
+    profile: str = ""
+    model: str = ""
+    succeeded: bool = False
+    reason: Failure | None = None
+
+
+# ---- health of profiles --------------------------------------------------------------------------------
+
+
+class BlockSet(_Decision, tag="block_set", kw_only=True):
+    """A health cell (profile, model or all models, reason) is blocked until a moment."""
+
+    profile: str
+    model: str = ""
+    """`provider/model`; "" blocks every model of the profile."""
+    reason: Failure
+    kind: BlockKind
+    until_ms: int
+    evidence_ms: int
+    """Start of the call that this rests on."""
+    counter: str = ""
+    """Name of the counter that `count` is the new value of."""
+    count: int = 0
+    ours: bool = False
+    """Our own cooldown, not the provider's (OURS-8)."""
+
+
+class BlockCleared(_Decision, tag="block_cleared", kw_only=True):
+    """Newer evidence ends the profile's blocks for this model and for all models.
+
+    With `reason` only cells of that reason; counters start anew when `reason` is None.
+    """
+
+    profile: str
+    evidence_ms: int
+    model: str = ""
+    reason: Failure | None = None
+
+
+class CheckAdmitted(_Decision, tag="check_admitted", kw_only=True):
+    """A blocked profile may be checked once, on the provider's throttle (PROBE-2 to PROBE-5)."""
+
+    turn: str
+    provider: str
+    profile: str
+    primary: bool
+    """Checks of the primary run on the throttle; those of siblings do not."""
+
+
+class SkipMarked(_Decision, tag="skip_marked", kw_only=True):
+    """A fallback that failed to authenticate is passed over in this session until a moment (SKIP-2)."""
+
+    session: str
+    model: str
+    profile: str
+    until_ms: int
+
+
+# ---- sessions ------------------------------------------------------------------------------------------
+
+
+class PinSet(_Decision, tag="pin_set", kw_only=True):
+    """The session keeps to this profile of the provider (PIN-1)."""
+
+    session: str
+    provider: str
+    profile: str
+    user: bool = False
+    displaced: bool = False
+    """A rate limit drove the session here from an earlier profile of an explicit order (COOL-18)."""
+
+
+class PinCleared(_Decision, tag="pin_cleared", kw_only=True):
+    """The session's pin for the provider is gone."""
+
+    session: str
+    provider: str
+
+
+class SelectionCleared(_Decision, tag="selection_cleared", kw_only=True):
+    """The session's stored override is gone."""
+
+    session: str
+
+
+class StickySet(_Decision, tag="sticky_set", kw_only=True):
+    """The session's next turns try this fallback first, until `until_ms` (STICK-1, STICK-2)."""
+
+    session: str
+    model: str
+    selected: str
+    first_ms: int
+    until_ms: int
+
+
+class StickyEnded(_Decision, tag="sticky_ended", kw_only=True):
+    """The sticky fallback is over (STICK-2, STICK-3)."""
+
+    session: str
+    model: str
+
+
+class NoticeDue(_Decision, tag="notice_due", kw_only=True):
+    """The user is told once that the model changed or came back (NOTE-1, NOTE-2, NOTE-9)."""
+
+    session: str
+    turn: str
+    selected: str
+    active: str
+    """The model that answered; on a return the fallback that was left."""
+    returned: bool = False
+    reason: Failure | None = None
+    attempt: int = 0
+    """The failed attempt whose text explains the change; 0 if the candidate was skipped."""
+    more: int = 0
+    """How many further attempts failed."""
+    quiet: bool = False
+    """State only: nothing is shown (NOTE-10)."""
+
+
+Decision = (
+    ChainPlanned
+    | CandidateSkipped
+    | AttemptStarted
+    | FailureClassified
+    | RetryScheduled
+    | RepairOrdered
+    | ChainAdvanced
+    | ChainReordered
+    | TurnAnswered
+    | TurnFailed
+    | ReportKept
+    | BlockSet
+    | BlockCleared
+    | CheckAdmitted
+    | SkipMarked
+    | PinSet
+    | PinCleared
+    | SelectionCleared
+    | StickySet
+    | StickyEnded
+    | NoticeDue
+)

@@ -1,0 +1,270 @@
+"""The log in one SQLite file: one row per commit, WAL, `synchronous=FULL` by default.
+
+A settled WAL commit costs one fsync and little else. A waiting writer polls with a short jitter of its own,
+since SQLite's back-off can sleep for hundreds of milliseconds. The file carries an application id and a format
+number in its header, so that foreign and newer files are told apart before anything is touched. Schema and
+migrations are made with sqlite-utils, which is only loaded when a file is created or migrated.
+"""
+
+import random
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+
+from standby.events.codec import link
+from standby.events.errors import BadInput, DamagedLog, ForeignFile, LogBusy, LogError, LogTooNew
+from standby.events.names import Aside
+from standby.events.store import START, CheckpointRow, Head, Row
+
+__all__ = ["APPLICATION_ID", "FORMAT", "SQLiteStore"]
+
+APPLICATION_ID = 0x53544259
+"""`STBY` in the header of the file."""
+
+FORMAT = 1
+"""Number of the file format (`user_version`)."""
+
+_MAGIC = b"SQLite format 3\0"
+_SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+_POLL_S = (0.0002, 0.002)
+_KEEP_CHECKPOINTS = 2
+_ASIDE = "SELECT alias, kind, subject, salt, text FROM asides"
+
+
+class _SQLiteTransaction:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._head: Head | None = None
+
+    def tail(self, after: int) -> Iterator[Row]:
+        return map(
+            Row._make,
+            self._connection.execute(
+                "SELECT position, body, hash FROM commits WHERE position > ? ORDER BY position",
+                (after,),
+            ),
+        )
+
+    def append(self, body: bytes) -> Row:
+        last = self._head or _head(self._connection)
+        row = Row(last.position + 1, body, link(last.hash, body))
+        self._connection.execute("INSERT INTO commits VALUES (?, ?, ?)", row)
+        self._head = Head(row.position, row.hash)
+        return row
+
+    def alias(self, kind: str, text: str) -> str | None:
+        found = self._connection.execute(
+            "SELECT alias FROM asides WHERE kind = ? AND text = ? AND kind <> 'text'", (kind, text)
+        ).fetchone()
+        return None if found is None else str(found[0])
+
+    def put_aside(self, aside: Aside) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO asides VALUES (?, ?, ?, ?, ?)", aside)
+
+    def erase(self, subject: str) -> int:
+        return self._connection.execute("DELETE FROM asides WHERE subject = ?", (subject,)).rowcount
+
+
+class SQLiteStore:
+    """The store port over one SQLite file.
+
+    Args:
+        path: the file; it is created unless `create` is False.
+        synchronous: "full" survives a power cut, "normal" may lose the last commits in one, never corrupt.
+        timeout_s: how long a writer waits for the lock.
+
+    Raises:
+        ForeignFile, LogTooNew, DamagedLog: the file is not a log that this version can use; it was not touched.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        synchronous: str = "full",
+        timeout_s: float = 30.0,
+        create: bool = True,
+    ) -> None:
+        if synchronous not in _SYNCHRONOUS:
+            raise BadInput(
+                f"synchronous is {synchronous!r}; say one of: {', '.join(_SYNCHRONOUS)}"
+            )
+        self.path = Path(path)
+        self._timeout_s = timeout_s
+        self._lock = RLock()
+        fresh = _inspect(self.path)
+        if fresh and not create:
+            raise BadInput(f"{self.path} does not exist; check the path of the log")
+        self._connection = sqlite3.connect(
+            self.path, isolation_level=None, check_same_thread=False, timeout=timeout_s
+        )
+        try:
+            if fresh:
+                _create(self._connection, self.path)
+            self._connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[synchronous]}")
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute("PRAGMA secure_delete = ON")
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise DamagedLog(f"{self.path} cannot be opened as a log: {error}") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[_SQLiteTransaction]:
+        with self._lock:
+            self._begin()
+            try:
+                with _clear_errors(self.path):
+                    yield _SQLiteTransaction(self._connection)
+                    self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _begin(self) -> None:
+        give_up = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise LogError(f"{self.path} cannot be written: {error}") from error
+                if time.monotonic() >= give_up:
+                    raise LogBusy(
+                        f"{self.path} was locked by another writer for {self._timeout_s:g} s; "
+                        "see which process holds it, or allow a longer timeout_s"
+                    ) from error
+                time.sleep(random.uniform(*_POLL_S))
+
+    def head(self) -> Head:
+        with self._lock, _clear_errors(self.path):
+            return _head(self._connection)
+
+    def read(self, after: int = 0) -> Iterator[Row]:
+        position = after
+        with self._lock:
+            cursor = self._connection.cursor()
+        try:
+            cursor.execute(
+                "SELECT position, body, hash FROM commits WHERE position > ? ORDER BY position",
+                (after,),
+            )
+            for row in cursor:
+                position = row[0]
+                yield Row._make(row)
+        except sqlite3.DatabaseError as error:
+            raise DamagedLog(
+                f"{self.path} cannot be read after position {position}: {error}; "
+                "restore it from a copy, what stands before is intact as far as verify says so",
+                position + 1,
+            ) from error
+        finally:
+            cursor.close()
+
+    def aside(self, alias: str) -> Aside | None:
+        with self._lock, _clear_errors(self.path):
+            found = self._connection.execute(f"{_ASIDE} WHERE alias = ?", (alias,)).fetchone()
+        return None if found is None else Aside._make(found)
+
+    def asides(self) -> Iterator[Aside]:
+        with self._lock, _clear_errors(self.path):
+            found = self._connection.execute(f"{_ASIDE} ORDER BY alias").fetchall()
+        return map(Aside._make, found)
+
+    def checkpoint(self) -> CheckpointRow | None:
+        with self._lock, _clear_errors(self.path):
+            found = self._connection.execute(
+                "SELECT position, hash, version, body FROM checkpoints ORDER BY position DESC LIMIT 1"
+            ).fetchone()
+        return None if found is None else CheckpointRow._make(found)
+
+    def save_checkpoint(self, checkpoint: CheckpointRow) -> None:
+        with self.transaction():
+            self._connection.execute(
+                "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", checkpoint
+            )
+            self._connection.execute(
+                "DELETE FROM checkpoints WHERE position NOT IN "
+                "(SELECT position FROM checkpoints ORDER BY position DESC LIMIT ?)",
+                (_KEEP_CHECKPOINTS,),
+            )
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+
+def _head(connection: sqlite3.Connection) -> Head:
+    found = connection.execute(
+        "SELECT position, hash FROM commits ORDER BY position DESC LIMIT 1"
+    ).fetchone()
+    return START if found is None else Head(found[0], found[1])
+
+
+@contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise LogError(f"{path} cannot be used: {error}") from error
+        raise DamagedLog(f"{path} is damaged: {error}; restore it from a copy") from error
+
+
+def _inspect(path: Path) -> bool:
+    """Whether a log has to be created at `path`; refuses what is not ours without touching it."""
+    if not path.exists() or path.stat().st_size == 0:
+        return True
+    if path.is_dir():
+        raise ForeignFile(f"{path} is a folder; name the file of a log")
+    with path.open("rb") as file:
+        header = file.read(100)
+    if not header.startswith(_MAGIC):
+        raise ForeignFile(f"{path} is not a log of standby (not an SQLite file); it was not touched")
+    application, version = header[68:72], int.from_bytes(header[60:64], "big")
+    if int.from_bytes(application, "big") != APPLICATION_ID:
+        raise ForeignFile(f"{path} is an SQLite file of another program; it was not touched")
+    if version > FORMAT:
+        raise LogTooNew(
+            f"{path} has format {version}, this version of standby knows formats up to {FORMAT}; "
+            "use a newer standby. The file was not touched"
+        )
+    return False
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the schema; two processes that create the same file at once agree."""
+    from sqlite_utils import Database
+
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("PRAGMA user_version").fetchone()[0] == FORMAT:
+        connection.execute("ROLLBACK")
+        return
+    database = Database(connection)
+    if database.table_names():
+        connection.execute("ROLLBACK")
+        raise ForeignFile(f"{path} holds tables of another program; it was not touched")
+    database.table("commits").create(
+        {"position": int, "body": bytes, "hash": bytes}, pk="position", not_null={"body", "hash"}
+    )
+    asides = database.table("asides")
+    asides.create(
+        {"alias": str, "kind": str, "subject": str, "salt": bytes, "text": str},
+        pk="alias",
+        not_null={"kind", "subject", "salt", "text"},
+    )
+    asides.create_index(["kind", "text"])
+    asides.create_index(["subject"])
+    database.table("checkpoints").create(
+        {"position": int, "hash": bytes, "version": str, "body": bytes},
+        pk="position",
+        not_null={"hash", "version", "body"},
+    )
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.execute("COMMIT")
