@@ -24,10 +24,10 @@ __all__ = [
     "BlockCleared",
     "BlockSet",
     "Candidate",
+    "CandidateSkipped",
     "ChainAdvanced",
     "ChainPlanned",
     "ChainReordered",
-    "CandidateSkipped",
     "CheckAdmitted",
     "Decision",
     "FailureClassified",
@@ -58,9 +58,7 @@ class _Decision(
     """Ids of the rules that made this decision."""
 
 
-class Candidate(
-    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
-):
+class Candidate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """One entry of a chain. `origin` is "requested", "fallback", "primary" or "sticky"."""
 
     model: str
@@ -70,7 +68,7 @@ class Candidate(
 # ---- the course of a turn ------------------------------------------------------------------------------
 
 
-class ChainPlanned(_Decision, tag="chain_planned", kw_only=True):
+class ChainPlanned(_Decision, tag="chain_planned", frozen=True, kw_only=True):
     """The candidates of the turn, in order. `selected` is the session's model, whatever stands first."""
 
     turn: str
@@ -81,7 +79,7 @@ class ChainPlanned(_Decision, tag="chain_planned", kw_only=True):
     """No fallback is allowed: SEL-5, SEL-7."""
 
 
-class CandidateSkipped(_Decision, tag="candidate_skipped", kw_only=True):
+class CandidateSkipped(_Decision, tag="candidate_skipped", frozen=True, kw_only=True):
     """A candidate was passed over without a call; the next one follows."""
 
     turn: str
@@ -92,7 +90,7 @@ class CandidateSkipped(_Decision, tag="candidate_skipped", kw_only=True):
     until_ms: int | None = None
 
 
-class AttemptStarted(_Decision, tag="attempt_started", kw_only=True):
+class AttemptStarted(_Decision, tag="attempt_started", frozen=True, kw_only=True):
     """One hosted call to a candidate begins."""
 
     turn: str
@@ -108,7 +106,7 @@ class AttemptStarted(_Decision, tag="attempt_started", kw_only=True):
     timeout_ms: int | None = None
 
 
-class FailureClassified(_Decision, tag="failure_classified", kw_only=True):
+class FailureClassified(_Decision, tag="failure_classified", frozen=True, kw_only=True):
     """What the failure of an attempt means."""
 
     turn: str
@@ -126,7 +124,7 @@ class FailureClassified(_Decision, tag="failure_classified", kw_only=True):
     """Whether anything may be replayed after this attempt (REC-8)."""
 
 
-class RetryScheduled(_Decision, tag="retry_scheduled", kw_only=True):
+class RetryScheduled(_Decision, tag="retry_scheduled", frozen=True, kw_only=True):
     """The same candidate and profile are tried again after a wait."""
 
     turn: str
@@ -141,14 +139,14 @@ class RetryScheduled(_Decision, tag="retry_scheduled", kw_only=True):
     because: WaitBecause = WaitBecause.RETRY
 
 
-class RepairOrdered(_Decision, tag="repair_ordered", kw_only=True):
+class RepairOrdered(_Decision, tag="repair_ordered", frozen=True, kw_only=True):
     """The host repairs the request (compaction, sanitising) before the same candidate goes on."""
 
     turn: str
     reason: Failure
 
 
-class ChainAdvanced(_Decision, tag="chain_advanced", kw_only=True):
+class ChainAdvanced(_Decision, tag="chain_advanced", frozen=True, kw_only=True):
     """The turn goes on to another candidate because the present one failed."""
 
     turn: str
@@ -162,14 +160,14 @@ class ChainAdvanced(_Decision, tag="chain_advanced", kw_only=True):
     """A live switch jumped here (ADV-15)."""
 
 
-class ChainReordered(_Decision, tag="chain_reordered", kw_only=True):
+class ChainReordered(_Decision, tag="chain_reordered", frozen=True, kw_only=True):
     """The remaining candidates in a new order (CHAIN-8); `candidates` is the whole chain."""
 
     turn: str
     candidates: tuple[Candidate, ...]
 
 
-class TurnAnswered(_Decision, tag="turn_answered", kw_only=True):
+class TurnAnswered(_Decision, tag="turn_answered", frozen=True, kw_only=True):
     """The turn is over with an answer from `model`."""
 
     turn: str
@@ -180,7 +178,7 @@ class TurnAnswered(_Decision, tag="turn_answered", kw_only=True):
     """Another model than the selected one answered."""
 
 
-class TurnFailed(_Decision, tag="turn_failed", kw_only=True):
+class TurnFailed(_Decision, tag="turn_failed", frozen=True, kw_only=True):
     """The turn is over without an answer.
 
     `first` is the first attempt that failed (OURS-9, 0 if none was made); `soonest_ms` and `soonest_model` say
@@ -197,7 +195,7 @@ class TurnFailed(_Decision, tag="turn_failed", kw_only=True):
     """Model that the owner of the retry should go to (ADV-16)."""
 
 
-class ReportKept(_Decision, tag="report_kept", kw_only=True):
+class ReportKept(_Decision, tag="report_kept", frozen=True, kw_only=True):
     """A report that could not move its turn is kept; its evidence about health counts."""
 
     turn: str
@@ -212,7 +210,7 @@ class ReportKept(_Decision, tag="report_kept", kw_only=True):
 # ---- health of profiles --------------------------------------------------------------------------------
 
 
-class BlockSet(_Decision, tag="block_set", kw_only=True):
+class BlockSet(_Decision, tag="block_set", frozen=True, kw_only=True):
     """A health cell (profile, model or all models, reason) is blocked until a moment."""
 
     profile: str
@@ -230,7 +228,7 @@ class BlockSet(_Decision, tag="block_set", kw_only=True):
     """Our own cooldown, not the provider's (OURS-8)."""
 
 
-class BlockCleared(_Decision, tag="block_cleared", kw_only=True):
+class BlockCleared(_Decision, tag="block_cleared", frozen=True, kw_only=True):
     """Newer evidence ends the profile's blocks for this model and for all models.
 
     With `reason` only cells of that reason; counters start anew when `reason` is None.
@@ -242,7 +240,7 @@ class BlockCleared(_Decision, tag="block_cleared", kw_only=True):
     reason: Failure | None = None
 
 
-class CheckAdmitted(_Decision, tag="check_admitted", kw_only=True):
+class CheckAdmitted(_Decision, tag="check_admitted", frozen=True, kw_only=True):
     """A blocked profile may be checked once, on the provider's throttle (PROBE-2 to PROBE-5)."""
 
     turn: str
@@ -252,7 +250,7 @@ class CheckAdmitted(_Decision, tag="check_admitted", kw_only=True):
     """Checks of the primary run on the throttle; those of siblings do not."""
 
 
-class SkipMarked(_Decision, tag="skip_marked", kw_only=True):
+class SkipMarked(_Decision, tag="skip_marked", frozen=True, kw_only=True):
     """A fallback that failed to authenticate is passed over in this session until a moment (SKIP-2)."""
 
     session: str
@@ -264,7 +262,7 @@ class SkipMarked(_Decision, tag="skip_marked", kw_only=True):
 # ---- sessions ------------------------------------------------------------------------------------------
 
 
-class PinSet(_Decision, tag="pin_set", kw_only=True):
+class PinSet(_Decision, tag="pin_set", frozen=True, kw_only=True):
     """The session keeps to this profile of the provider (PIN-1)."""
 
     session: str
@@ -275,20 +273,20 @@ class PinSet(_Decision, tag="pin_set", kw_only=True):
     """A rate limit drove the session here from an earlier profile of an explicit order (COOL-18)."""
 
 
-class PinCleared(_Decision, tag="pin_cleared", kw_only=True):
+class PinCleared(_Decision, tag="pin_cleared", frozen=True, kw_only=True):
     """The session's pin for the provider is gone."""
 
     session: str
     provider: str
 
 
-class SelectionCleared(_Decision, tag="selection_cleared", kw_only=True):
+class SelectionCleared(_Decision, tag="selection_cleared", frozen=True, kw_only=True):
     """The session's stored override is gone."""
 
     session: str
 
 
-class StickySet(_Decision, tag="sticky_set", kw_only=True):
+class StickySet(_Decision, tag="sticky_set", frozen=True, kw_only=True):
     """The session's next turns try this fallback first, until `until_ms` (STICK-1, STICK-2)."""
 
     session: str
@@ -298,14 +296,14 @@ class StickySet(_Decision, tag="sticky_set", kw_only=True):
     until_ms: int
 
 
-class StickyEnded(_Decision, tag="sticky_ended", kw_only=True):
+class StickyEnded(_Decision, tag="sticky_ended", frozen=True, kw_only=True):
     """The sticky fallback is over (STICK-2, STICK-3)."""
 
     session: str
     model: str
 
 
-class NoticeDue(_Decision, tag="notice_due", kw_only=True):
+class NoticeDue(_Decision, tag="notice_due", frozen=True, kw_only=True):
     """The user is told once that the model changed or came back (NOTE-1, NOTE-2, NOTE-9)."""
 
     session: str

@@ -27,9 +27,7 @@ class StatedWait(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     ignored: bool = False
 
 
-class Evidence(
-    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
-):
+class Evidence(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     """What a failed call left behind, as far as rules look at it."""
 
     provider: str = ""

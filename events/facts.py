@@ -60,29 +60,27 @@ class _Fact(
     pass
 
 
-class _Value(
-    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
-):
+class _Value(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
 
 # ---- the log and its configuration ---------------------------------------------------------------------
 
 
-class RuntimeStarted(_Fact, tag="runtime_started", kw_only=True):
+class RuntimeStarted(_Fact, tag="runtime_started", frozen=True, kw_only=True):
     """A process began to write as `slot`; whatever was process-local to the slot ends (design point 6)."""
 
     slot: str
     epoch: int
 
 
-class PolicyAdopted(_Fact, tag="policy_adopted", kw_only=True):
+class PolicyAdopted(_Fact, tag="policy_adopted", frozen=True, kw_only=True):
     """Decisions from here on follow this policy; turns under way keep theirs."""
 
     policy: Policy
 
 
-class ObservedProfile(_Value, kw_only=True):
+class ObservedProfile(_Value, frozen=True, kw_only=True):
     """State of one credential as its owner sees it, without the credential."""
 
     alias: str
@@ -97,7 +95,7 @@ class ObservedProfile(_Value, kw_only=True):
     """The agent whose credential it is; "" for credentials that all agents share."""
 
 
-class ProfilesObserved(_Fact, tag="profiles_observed", kw_only=True):
+class ProfilesObserved(_Fact, tag="profiles_observed", frozen=True, kw_only=True):
     """All credentials there are, in stored order, and the order stored for the agent (ORD-1, ORD-9)."""
 
     profiles: tuple[ObservedProfile, ...] = ()
@@ -105,14 +103,14 @@ class ProfilesObserved(_Fact, tag="profiles_observed", kw_only=True):
     """Stored order of aliases by provider."""
 
 
-class CredentialRemoved(_Fact, tag="credential_removed", kw_only=True):
+class CredentialRemoved(_Fact, tag="credential_removed", frozen=True, kw_only=True):
     """A saved credential was removed on purpose; selections of its account go with it (PIN-5)."""
 
     profile: str
     agent: str = ""
 
 
-class QuotaObserved(_Fact, tag="quota_observed", kw_only=True):
+class QuotaObserved(_Fact, tag="quota_observed", frozen=True, kw_only=True):
     """Result of a quota check of a subscription (COOL-14, COOL-19, COOL-20)."""
 
     profile: str
@@ -123,7 +121,7 @@ class QuotaObserved(_Fact, tag="quota_observed", kw_only=True):
     resets_at_ms: int | None = None
 
 
-class SubjectErased(_Fact, tag="subject_erased", kw_only=True):
+class SubjectErased(_Fact, tag="subject_erased", frozen=True, kw_only=True):
     """Names and texts of this alias were deleted from the side table."""
 
     subject: str
@@ -132,7 +130,7 @@ class SubjectErased(_Fact, tag="subject_erased", kw_only=True):
 # ---- sessions ------------------------------------------------------------------------------------------
 
 
-class ModelSelected(_Fact, tag="model_selected", kw_only=True):
+class ModelSelected(_Fact, tag="model_selected", frozen=True, kw_only=True):
     """An explicit switch of the session's model (LIVE-1); "" clears the override.
 
     `source` is `user` for a model of the user's choice and `default` for the explicit choice "Default"
@@ -147,7 +145,7 @@ class ModelSelected(_Fact, tag="model_selected", kw_only=True):
     agent: str = "main"
 
 
-class ProfilePinned(_Fact, tag="profile_pinned", kw_only=True):
+class ProfilePinned(_Fact, tag="profile_pinned", frozen=True, kw_only=True):
     """A user's pin of an auth profile (PIN-4); `profile=""` takes the pin of `provider` away."""
 
     session: str
@@ -155,21 +153,21 @@ class ProfilePinned(_Fact, tag="profile_pinned", kw_only=True):
     profile: str = ""
 
 
-class SessionReset(_Fact, tag="session_reset", kw_only=True):
+class SessionReset(_Fact, tag="session_reset", frozen=True, kw_only=True):
     """`/new`, `/reset` or a rollover: automatic pins may go, a user's pin stays (PIN-2, PIN-4)."""
 
     session: str
     kind: ResetKind = ResetKind.RESET
 
 
-class CompactionCompleted(_Fact, tag="compaction_completed", kw_only=True):
+class CompactionCompleted(_Fact, tag="compaction_completed", frozen=True, kw_only=True):
     """A compaction of the session's context was completed."""
 
     session: str
     count: int
 
 
-class NoticeDelivered(_Fact, tag="notice_delivered", kw_only=True):
+class NoticeDelivered(_Fact, tag="notice_delivered", frozen=True, kw_only=True):
     """A due notice reached its surface."""
 
     session: str
@@ -179,7 +177,7 @@ class NoticeDelivered(_Fact, tag="notice_delivered", kw_only=True):
 # ---- turns ---------------------------------------------------------------------------------------------
 
 
-class TurnRequested(_Fact, tag="turn_requested", kw_only=True):
+class TurnRequested(_Fact, tag="turn_requested", frozen=True, kw_only=True):
     """A turn is wanted. Everything about it that a rule reads is said here."""
 
     turn: str
@@ -213,7 +211,7 @@ class TurnRequested(_Fact, tag="turn_requested", kw_only=True):
     """The runtime takes part in the session's retry setting (REC-15)."""
 
 
-class Usage(_Value, kw_only=True):
+class Usage(_Value, frozen=True, kw_only=True):
     """Tokens of one completed call (FLOW-13)."""
 
     input: int = 0
@@ -221,7 +219,7 @@ class Usage(_Value, kw_only=True):
     cached: int = 0
 
 
-class CallSucceeded(_Fact, tag="call_succeeded", kw_only=True):
+class CallSucceeded(_Fact, tag="call_succeeded", frozen=True, kw_only=True):
     """The attempt's call was completed with an answer."""
 
     turn: str
@@ -234,7 +232,7 @@ class CallSucceeded(_Fact, tag="call_succeeded", kw_only=True):
     """A completed answer that was not used (FLOW-13)."""
 
 
-class CallFailed(_Fact, tag="call_failed", kw_only=True):
+class CallFailed(_Fact, tag="call_failed", frozen=True, kw_only=True):
     """The attempt's call failed with this evidence."""
 
     turn: str
@@ -256,7 +254,7 @@ class CallFailed(_Fact, tag="call_failed", kw_only=True):
     """False when the runtime had not selected a profile: no shared health changes (COOL-23)."""
 
 
-class CallUnknown(_Fact, tag="call_unknown", kw_only=True):
+class CallUnknown(_Fact, tag="call_unknown", frozen=True, kw_only=True):
     """Nobody saw how the attempt's call ended; the host says what it may have done."""
 
     turn: str
@@ -264,7 +262,7 @@ class CallUnknown(_Fact, tag="call_unknown", kw_only=True):
     effects: Effects
 
 
-class ResponseCompleted(_Fact, tag="response_completed", kw_only=True):
+class ResponseCompleted(_Fact, tag="response_completed", frozen=True, kw_only=True):
     """A model response inside the attempt was completed: retries start anew (REC-3)."""
 
     turn: str
@@ -272,7 +270,7 @@ class ResponseCompleted(_Fact, tag="response_completed", kw_only=True):
     usage: Usage | None = None
 
 
-class EffectsBegun(_Fact, tag="effects_begun", kw_only=True):
+class EffectsBegun(_Fact, tag="effects_begun", frozen=True, kw_only=True):
     """Reported before an effect, so that a crash after it finds the claim in the log."""
 
     turn: str
@@ -280,7 +278,7 @@ class EffectsBegun(_Fact, tag="effects_begun", kw_only=True):
     effects: Effects = Effects.POSSIBLE
 
 
-class LiveSwitchRequested(_Fact, tag="live_switch_requested", kw_only=True):
+class LiveSwitchRequested(_Fact, tag="live_switch_requested", frozen=True, kw_only=True):
     """The attempt was left because the user switched the model while it ran (ADV-6, ADV-15, ADV-16)."""
 
     turn: str
@@ -289,32 +287,32 @@ class LiveSwitchRequested(_Fact, tag="live_switch_requested", kw_only=True):
     effects: Effects
 
 
-class WaitEnded(_Fact, tag="wait_ended", kw_only=True):
+class WaitEnded(_Fact, tag="wait_ended", frozen=True, kw_only=True):
     """The moment that a turn waited for has come."""
 
     turn: str
 
 
-class RepairFinished(_Fact, tag="repair_finished", kw_only=True):
+class RepairFinished(_Fact, tag="repair_finished", frozen=True, kw_only=True):
     """The ordered repair of the request is over; `repaired` says whether it may fit now."""
 
     turn: str
     repaired: bool
 
 
-class TurnCancelled(_Fact, tag="turn_cancelled", kw_only=True):
+class TurnCancelled(_Fact, tag="turn_cancelled", frozen=True, kw_only=True):
     """The user stopped the turn (REC-13)."""
 
     turn: str
 
 
-class DeadlinePassed(_Fact, tag="deadline_passed", kw_only=True):
+class DeadlinePassed(_Fact, tag="deadline_passed", frozen=True, kw_only=True):
     """The deadline of the run passed while the turn was under way."""
 
     turn: str
 
 
-class TurnTakenOver(_Fact, tag="turn_taken_over", kw_only=True):
+class TurnTakenOver(_Fact, tag="turn_taken_over", frozen=True, kw_only=True):
     """The runtime of this commit owns the turn from here on."""
 
     turn: str

@@ -22,13 +22,11 @@ __all__ = [
 ]
 
 
-class _Part(
-    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
-):
+class _Part(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     pass
 
 
-class ModelChain(_Part, kw_only=True):
+class ModelChain(_Part, frozen=True, kw_only=True):
     """A primary model and its fallbacks, each as `provider/model`.
 
     `fallbacks` of None means that none were configured here; an empty tuple says "no fallback" on purpose.
@@ -38,7 +36,7 @@ class ModelChain(_Part, kw_only=True):
     fallbacks: tuple[str, ...] | None = None
 
 
-class AgentModels(_Part, kw_only=True):
+class AgentModels(_Part, frozen=True, kw_only=True):
     """`agents.entries.<id>`: the models of one agent (SEL-2 to SEL-4)."""
 
     model: ModelChain = ModelChain()
@@ -46,14 +44,14 @@ class AgentModels(_Part, kw_only=True):
     """The primary picks the model of an external harness; native calls inherit the defaults (SEL-4)."""
 
 
-class ProfileRule(_Part, kw_only=True):
+class ProfileRule(_Part, frozen=True, kw_only=True):
     """`auth.profiles.<id>`: which provider a profile belongs to and which kind it has to be."""
 
     provider: str
     mode: CredentialKind | None = None
 
 
-class Recovery(_Part, kw_only=True):
+class Recovery(_Part, frozen=True, kw_only=True):
     """Budgets of same-model recovery (REC-1, REC-2, REC-4) and the cap on waits (TIME-4)."""
 
     max_retries: int | None = None
@@ -68,21 +66,21 @@ class Recovery(_Part, kw_only=True):
     transient_cap_ms: int | None = None
 
 
-class Stickiness(_Part, kw_only=True):
+class Stickiness(_Part, frozen=True, kw_only=True):
     """Windows of a sticky fallback (STICK-2)."""
 
     idle_ms: int | None = None
     cap_ms: int | None = None
 
 
-class Checks(_Part, kw_only=True):
+class Checks(_Part, frozen=True, kw_only=True):
     """Throttle and margin of checks on a provider whose profiles all cool (PROBE-3)."""
 
     interval_ms: int | None = None
     margin_ms: int | None = None
 
 
-class Price(_Part, kw_only=True):
+class Price(_Part, frozen=True, kw_only=True):
     """Price of a model in millionths of a currency unit for a million tokens (FLOW-13)."""
 
     input: int
@@ -90,7 +88,7 @@ class Price(_Part, kw_only=True):
     cached: int | None = None
 
 
-class Consent(_Part, kw_only=True):
+class Consent(_Part, frozen=True, kw_only=True):
     """Where a turn may go on to after a failure of one reason (OURS-7).
 
     `models` of None allows every candidate; an empty tuple allows none.
@@ -100,7 +98,7 @@ class Consent(_Part, kw_only=True):
     models: tuple[str, ...] | None = None
 
 
-class Policy(_Part, kw_only=True):
+class Policy(_Part, frozen=True, kw_only=True):
     """Everything that decisions read and that is not a fact of the moment."""
 
     ruleset: str = "2026-10"

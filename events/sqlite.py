@@ -89,9 +89,7 @@ class SQLiteStore:
         create: bool = True,
     ) -> None:
         if synchronous not in _SYNCHRONOUS:
-            raise BadInput(
-                f"synchronous is {synchronous!r}; say one of: {', '.join(_SYNCHRONOUS)}"
-            )
+            raise BadInput(f"synchronous is {synchronous!r}; say one of: {', '.join(_SYNCHRONOUS)}")
         self.path = Path(path)
         self._timeout_s = timeout_s
         self._lock = RLock()
@@ -184,9 +182,7 @@ class SQLiteStore:
 
     def save_checkpoint(self, checkpoint: CheckpointRow) -> None:
         with self.transaction():
-            self._connection.execute(
-                "INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", checkpoint
-            )
+            self._connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)", checkpoint)
             self._connection.execute(
                 "DELETE FROM checkpoints WHERE position NOT IN "
                 "(SELECT position FROM checkpoints ORDER BY position DESC LIMIT ?)",
@@ -199,9 +195,7 @@ class SQLiteStore:
 
 
 def _head(connection: sqlite3.Connection) -> Head:
-    found = connection.execute(
-        "SELECT position, hash FROM commits ORDER BY position DESC LIMIT 1"
-    ).fetchone()
+    found = connection.execute("SELECT position, hash FROM commits ORDER BY position DESC LIMIT 1").fetchone()
     return START if found is None else Head(found[0], found[1])
 
 

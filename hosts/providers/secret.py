@@ -1,7 +1,7 @@
 """One secret, wrapped so that it cannot be printed by accident.
 
-A key leaves this wrapper in one place only, where the header of a request is built. Everything that prints,
-formats, compares or stores values sees the mask.
+A key leaves this wrapper in one place only, where the header of a request is built. Everything that
+prints, formats, compares or stores values sees the mask.
 """
 
 import hashlib
@@ -14,7 +14,8 @@ __all__ = ["MASK", "Secret", "fingerprint"]
 
 MASK: Final = "[secret]"
 
-# Shorter "keys" are placeholders of local servers ("x", "none"): masking those would tear ordinary words.
+# Shorter "keys" are placeholders of local servers ("x", "none"): masking those would tear ordinary
+# words.
 _MASKABLE_CHARS: Final = 8
 
 

@@ -1,7 +1,8 @@
-"""The providers that are known by name: where they live, what they speak, where their key usually lies.
+"""The providers that are known by name: where they live, what they speak, where their key usually
+lies.
 
-A row is a convenience, not a limit: any server that speaks one of the wire formats is reached with an explicit
-base URL. Variable names are the ones that the providers' own documentation uses.
+A row is a convenience, not a limit: any server that speaks one of the wire formats is reached with
+an explicit base URL. Variable names are the ones that the providers' own documentation uses.
 """
 
 from collections.abc import Mapping
@@ -29,8 +30,9 @@ class Provider:
     stream_usage: bool = True
 
 
-# OpenAI's newer models refuse `max_tokens`; the servers that imitate its API mostly know only that name.
-# Mistral validates strictly and refuses `stream_options`; it counts in the last chunk without being asked.
+# OpenAI's newer models refuse `max_tokens`; the servers that imitate its API mostly know only that
+# name. Mistral validates strictly and refuses `stream_options`; it counts in the last chunk without
+# being asked.
 _ROWS: Final = (
     Provider(
         name="openai",
@@ -84,9 +86,9 @@ def endpoint(
 ) -> Endpoint:
     """The endpoint of a provider, known or not.
 
-    What is given wins over the table. Raises BadInput for an unknown provider without base URL or wire, and
-    for a base URL that is not plain http(s) without user, query and fragment (secrets do not belong there:
-    URLs are logged).
+    What is given wins over the table. Raises BadInput for an unknown provider without base URL or
+    wire, and for a base URL that is not plain http(s) without user, query and fragment (secrets do
+    not belong there: URLs are logged).
     """
     row = PROVIDERS.get(provider)
     url = base_url or (row.base_url if row else None)

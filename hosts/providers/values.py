@@ -2,8 +2,9 @@
 
     Endpoint + model + Prompt + Secret ──► HttpRequest ──► (sockets) ──► CallSucceeded | CallFailed
 
-A failure is a value, never an exception, and it is raw: nothing here says what it means. Classification reads
-it later (`standby.engine.evidence.extract`), so it must hold all that the provider or the transport said.
+A failure is a value, never an exception, and it is raw: nothing here says what it means.
+Classification reads it later (`standby.engine.evidence.extract`), so it must hold all that the
+provider or the transport said.
 """
 
 from collections.abc import Mapping
@@ -47,8 +48,8 @@ class Wire(StrEnum):
 class Code(StrEnum):
     """Codes that this side gives to failures for which no provider wrote one.
 
-    The upper-case ones are the names that operating systems and other clients use for the same thing, so that
-    one classification table reads both.
+    The upper-case ones are the names that operating systems and other clients use for the same
+    thing, so that one classification table reads both.
     """
 
     TIMED_OUT = "ETIMEDOUT"
@@ -94,9 +95,9 @@ class Endpoint:
 class Prompt:
     """What is asked, independent of provider and wire format.
 
-    `messages` have the OpenAI roles (system, developer, user, assistant, tool) and contents (text or parts);
-    the Anthropic wire translates them, tool calls, tool results and images included, so that one prompt can
-    walk a chain of mixed providers. Its text appears in no repr.
+    `messages` have the OpenAI roles (system, developer, user, assistant, tool) and contents (text
+    or parts); the Anthropic wire translates them, tool calls, tool results and images included, so
+    that one prompt can walk a chain of mixed providers. Its text appears in no repr.
     """
 
     messages: tuple[Mapping[str, Any], ...] = field(repr=False)
@@ -111,7 +112,8 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """One request, ready to be sent; headers (they hold the key) and content stay out of its repr."""
+    """One request, ready to be sent; headers (they hold the key) and content stay out of its repr.
+    """
 
     method: str
     url: str
@@ -168,7 +170,9 @@ class CallFailed:
     model: str
     wire: Wire
     status: int | None = None
-    """HTTP status if it was an error; None when the reply had begun well, since it then says nothing."""
+    """HTTP status if it was an error; None when the reply had begun well, since it then says
+    nothing.
+    """
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Of the reply, names in lower case."""
     body: str = field(default="", repr=False)
