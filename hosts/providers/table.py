@@ -58,13 +58,9 @@ _ROWS: Final = (
         key_variable="MISTRAL_API_KEY",
         stream_usage=False,
     ),
-    Provider(
-        name="deepseek", base_url="https://api.deepseek.com/v1", key_variable="DEEPSEEK_API_KEY"
-    ),
+    Provider(name="deepseek", base_url="https://api.deepseek.com/v1", key_variable="DEEPSEEK_API_KEY"),
     Provider(name="xai", base_url="https://api.x.ai/v1", key_variable="XAI_API_KEY"),
-    Provider(
-        name="together", base_url="https://api.together.xyz/v1", key_variable="TOGETHER_API_KEY"
-    ),
+    Provider(name="together", base_url="https://api.together.xyz/v1", key_variable="TOGETHER_API_KEY"),
     Provider(
         name="fireworks",
         base_url="https://api.fireworks.ai/inference/v1",

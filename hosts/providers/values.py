@@ -60,11 +60,13 @@ class Code(StrEnum):
     NOT_FOUND = "ENOTFOUND"
     """The host name has no address."""
     CERTIFICATE = "CERT_INVALID"
-    """The certificate of the peer was not accepted; the message says why."""
+    """The certificate of the peer was not accepted; the commonest causes have names of their own
+    (`CERT_HAS_EXPIRED` and so on), and the message says why.
+    """
     TLS = "TLS_HANDSHAKE"
     NETWORK = "network_error"
     """Any other fault between here and the provider."""
-    STREAM_ENDED = "stream_ended_early"
+    STREAM_ENDED = "ERR_STREAM_PREMATURE_CLOSE"
     """The stream ended in good order, but before its terminal event."""
     MALFORMED = "malformed_response"
     """The reply was not what the wire format promises."""
@@ -112,8 +114,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """One request, ready to be sent; headers (they hold the key) and content stay out of its repr.
-    """
+    """One request, ready to be sent; headers (they hold the key) and content stay out of its repr."""
 
     method: str
     url: str
@@ -180,7 +181,9 @@ class CallFailed:
     size: int = 0
     """Length of that body in bytes before it was cut."""
     code: str = ""
-    """A `Code`, or ""; the provider's own codes are in `body`."""
+    """A `Code`, the stop reason of a refused or broken answer, or "" (the provider's own codes are
+    in `body`).
+    """
     message: str = field(default="", repr=False)
     """What the transport or this client says about it; "" when only the provider spoke."""
     error_type: str = ""
