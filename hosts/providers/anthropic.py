@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from standby.events.vocabulary import CredentialKind, StopKind
+from standby.events.vocabulary import CredentialKind, Origin, StopKind
 from standby.hosts.providers.anthropic_prompt import translate_messages, translate_tool
 from standby.hosts.providers.secret import Secret
 from standby.hosts.providers.sse import SseEvent
@@ -109,7 +109,6 @@ class AnthropicMessages:
             stop=str(reply.get("stop_reason") or ""),
             usage=_usage(reply.get("usage"), None),
             head=reply,
-            body=raw,
         )
 
     def reader(self) -> "AnthropicReader":
@@ -128,7 +127,6 @@ class AnthropicReader:
         self._text: list[str] = []
         self._calls: dict[int, tuple[Mapping[str, Any], list[str]]] = {}
         self._stop = ""
-        self._ending = ""
 
     @property
     def complete(self) -> bool:
@@ -153,7 +151,6 @@ class AnthropicReader:
                 return self._delta(item)
             case "message_delta":
                 self._stop = str(mapping(item.get("delta")).get("stop_reason") or self._stop)
-                self._ending = event.data
                 self.usage = _usage(item.get("usage"), self.usage)
             case "message_stop":
                 self.finished = True
@@ -187,7 +184,11 @@ class AnthropicReader:
         if self.broken is not None:
             return self.broken
         if not self._stop:
-            return Broken(code=Code.STREAM_ENDED, message="Anthropic stream ended before message_stop")
+            return Broken(
+                code=Code.STREAM_ENDED,
+                origin=Origin.TRANSPORT,
+                message="Anthropic stream ended before message_stop",
+            )
         return _answer(
             text="".join(self._text),
             calls=tuple(
@@ -197,7 +198,6 @@ class AnthropicReader:
             stop=self._stop,
             usage=self.usage,
             head=self._head,
-            body=self._ending,
         )
 
 
@@ -234,13 +234,12 @@ def _answer(
     stop: str,
     usage: Usage | None,
     head: Mapping[str, Any],
-    body: str,
 ) -> Answer | Broken:
     if stop == "refusal":
-        return Broken(body=body, code=stop, message="Provider stop_reason: refusal")
+        return Broken(code=stop, message="Provider stop_reason: refusal", text=text)
     kind = _STOPS.get(stop, StopKind.TOOL_CALLS if calls else StopKind.STOP)
     if not text and not calls and kind is not StopKind.LENGTH:
-        return Broken(body=body, code=Code.EMPTY, message="The reply holds no text and no call.")
+        return Broken(code=Code.EMPTY, message="The reply holds no text and no call.")
     return Answer(
         text=text,
         tool_calls=calls,

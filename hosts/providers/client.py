@@ -17,9 +17,9 @@ import queue
 import ssl
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -148,7 +148,7 @@ class AsyncProviderClient:
                 return
             stack.push_async_callback(response.aclose)
             reading.begin(response.status_code, response.headers.multi_items())
-            chunks = response.aiter_bytes()
+            chunks = cast(AsyncGenerator[bytes, None], response.aiter_bytes())
             stack.push_async_callback(chunks.aclose)
             while not reading.finished:
                 try:
@@ -216,7 +216,7 @@ async def _deliver(reading: Reading, text: str, on_text: OnText | None) -> None:
         await waiting
 
 
-async def _drain(chunks: Any) -> None:
+async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:
     """Read to the end of the body, so that the connection can be kept; the answer is safe already."""
     with contextlib.suppress(Exception):
         async with asyncio.timeout(_DRAIN_S):

@@ -8,7 +8,7 @@ Where they differ, the looser reading wins for answers and the stricter one for 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from standby.events.vocabulary import StopKind
+from standby.events.vocabulary import Origin, StopKind
 from standby.hosts.providers.secret import Secret
 from standby.hosts.providers.sse import SseEvent
 from standby.hosts.providers.values import Answer, Code, Endpoint, HttpRequest, Prompt, Usage
@@ -109,7 +109,6 @@ class OpenAiChat:
             refusal=bool(message.get("refusal")),
             usage=_usage(reply.get("usage")),
             head=reply,
-            body=raw,
         )
 
     def reader(self) -> "OpenAiReader":
@@ -129,7 +128,6 @@ class OpenAiReader:
         self._finish = ""
         self._refusal = False
         self._head: Mapping[str, Any] = {}
-        self._ending = ""
 
     @property
     def complete(self) -> bool:
@@ -153,10 +151,10 @@ class OpenAiReader:
             if mapping(choice).get("error"):
                 return self._break(Broken(body=event.data))
             if count(mapping(choice).get("index")) == 0:
-                return self._choice(mapping(choice), event.data)
+                return self._choice(mapping(choice))
         return ""
 
-    def _choice(self, choice: Mapping[str, Any], raw: str) -> str:
+    def _choice(self, choice: Mapping[str, Any]) -> str:
         delta = mapping(choice.get("delta"))
         text = text_of(delta.get("content"))
         if text:
@@ -166,7 +164,7 @@ class OpenAiReader:
         for call in calls if isinstance(calls, list) else ():
             self._add_call(mapping(call))
         if choice.get("finish_reason"):
-            self._finish, self._ending = str(choice["finish_reason"]), raw
+            self._finish = str(choice["finish_reason"])
         return text
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
@@ -191,6 +189,7 @@ class OpenAiReader:
         if not self._finish:
             return Broken(
                 code=Code.STREAM_ENDED,
+                origin=Origin.TRANSPORT,
                 message="OpenAI chat stream ended before a terminal finish reason",
             )
         return _answer(
@@ -200,7 +199,6 @@ class OpenAiReader:
             refusal=self._refusal,
             usage=self.usage,
             head=self._head,
-            body=self._ending,
         )
 
 
@@ -212,17 +210,16 @@ def _answer(
     refusal: bool,
     usage: Usage | None,
     head: Mapping[str, Any],
-    body: str,
 ) -> Answer | Broken:
     if finish in _FAILING:
-        return Broken(body=body, code=finish, message=f"Provider finish_reason: {finish}")
+        return Broken(code=finish, message=f"Provider finish_reason: {finish}", text=text)
     if refusal and not text and not calls:
-        return Broken(body=body, code="refusal", message="The model refused to answer.")
+        return Broken(code="refusal", message="The model refused to answer.")
     stop = StopKind.TOOL_CALLS if calls else _STOPS.get(finish, StopKind.STOP)
     if finish and _STOPS.get(finish) is StopKind.LENGTH:
         stop = StopKind.LENGTH
     if not text and not calls and stop is not StopKind.LENGTH:
-        return Broken(body=body, code=Code.EMPTY, message="The reply holds no text and no call.")
+        return Broken(code=Code.EMPTY, message="The reply holds no text and no call.")
     return Answer(
         text=text,
         tool_calls=calls,

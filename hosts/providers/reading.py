@@ -136,7 +136,7 @@ class Reading:
             return
         provider_spoke = self._status != 0 and not self._good and origin is Origin.TRANSPORT
         broken = Broken(
-            body=self._body_text() if self._reader is None else "",
+            body="" if self._good else self._body_text(),
             code=code,
             message=message,
             origin=Origin.PROVIDER if provider_spoke else origin,
@@ -191,14 +191,14 @@ class Reading:
             status=None if self._good or self._status == 0 else self._status,
             headers={name: self._masked(value) for name, value in self._headers.items()},
             body=self._masked(broken.body[:BODY_BYTES_MAX]),
-            size=self._size if self._reader is None else len(broken.body.encode()),
+            size=len(broken.body.encode()) if self._good else self._size,
             code=broken.code,
             message=self._masked(broken.message),
             error_type=error_type,
             stage=Stage.STREAM if self._good else Stage.PROMPT,
             origin=broken.origin,
             delivered=self.delivered,
-            partial_text="".join(self._text),
+            partial_text="".join(self._text) or broken.text,
             usage=self._usage(),
             request_id=self._request_id(),
         )

@@ -179,7 +179,7 @@ class CallFailed:
     body: str = field(default="", repr=False)
     """The body of an error reply, or the event that reported the error, cut to `BODY_BYTES_MAX`."""
     size: int = 0
-    """Length of that body in bytes before it was cut."""
+    """Length in bytes of that body before it was cut, as far as it was read."""
     code: str = ""
     """A `Code`, the stop reason of a refused or broken answer, or "" (the provider's own codes are
     in `body`).

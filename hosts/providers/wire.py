@@ -49,9 +49,12 @@ class Broken:
     """Why a reply is no answer, in the words of whoever said so."""
 
     body: str = field(default="", repr=False)
+    """What reported the failure; never the words of the model, which must not be read as evidence."""
     code: str = ""
     message: str = ""
     origin: Origin = Origin.PROVIDER
+    text: str = field(default="", repr=False)
+    """Output that came with a reply in one piece."""
 
 
 class StreamReader(Protocol):
