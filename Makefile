@@ -24,6 +24,7 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+	$(BIN)/mypy specs tests/specs tests/packaging
 
 pytest: $(STAMP)
 	$(BIN)/pytest -n 2 -q -m "not long"
