@@ -236,10 +236,10 @@ def _answer(
     head: Mapping[str, Any],
 ) -> Answer | Broken:
     if stop == "refusal":
-        return Broken(code=stop, message="Provider stop_reason: refusal", text=text)
+        return Broken(code=stop, message="Provider stop_reason: refusal", text=text, usage=usage)
     kind = _STOPS.get(stop, StopKind.TOOL_CALLS if calls else StopKind.STOP)
     if not text and not calls and kind is not StopKind.LENGTH:
-        return Broken(code=Code.EMPTY, message="The reply holds no text and no call.")
+        return Broken(code=Code.EMPTY, message="The reply holds no text and no call.", usage=usage)
     return Answer(
         text=text,
         tool_calls=calls,

@@ -212,14 +212,14 @@ def _answer(
     head: Mapping[str, Any],
 ) -> Answer | Broken:
     if finish in _FAILING:
-        return Broken(code=finish, message=f"Provider finish_reason: {finish}", text=text)
+        return Broken(code=finish, message=f"Provider finish_reason: {finish}", text=text, usage=usage)
     if refusal and not text and not calls:
-        return Broken(code="refusal", message="The model refused to answer.")
+        return Broken(code="refusal", message="The model refused to answer.", usage=usage)
     stop = StopKind.TOOL_CALLS if calls else _STOPS.get(finish, StopKind.STOP)
     if finish and _STOPS.get(finish) is StopKind.LENGTH:
         stop = StopKind.LENGTH
     if not text and not calls and stop is not StopKind.LENGTH:
-        return Broken(code=Code.EMPTY, message="The reply holds no text and no call.")
+        return Broken(code=Code.EMPTY, message="The reply holds no text and no call.", usage=usage)
     return Answer(
         text=text,
         tool_calls=calls,

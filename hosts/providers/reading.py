@@ -29,7 +29,6 @@ from standby.hosts.providers.values import (
     Code,
     Endpoint,
     Outcome,
-    Usage,
     Wire,
 )
 from standby.hosts.providers.wire import Broken, StreamReader, WireFormat
@@ -199,12 +198,9 @@ class Reading:
             origin=broken.origin,
             delivered=self.delivered,
             partial_text="".join(self._text) or broken.text,
-            usage=self._usage(),
+            usage=broken.usage or (self._reader.usage if self._reader is not None else None),
             request_id=self._request_id(),
         )
-
-    def _usage(self) -> Usage | None:
-        return self._reader.usage if self._reader is not None else None
 
     def _masked(self, text: str) -> str:
         return self._secret.mask(text) if self._secret is not None else text

@@ -55,6 +55,7 @@ class Broken:
     origin: Origin = Origin.PROVIDER
     text: str = field(default="", repr=False)
     """Output that came with a reply in one piece."""
+    usage: Usage | None = None
 
 
 class StreamReader(Protocol):
