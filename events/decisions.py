@@ -122,6 +122,8 @@ class FailureClassified(_Decision, tag="failure_classified", frozen=True, kw_onl
     status: int | None = None
     replayable: bool = True
     """Whether anything may be replayed after this attempt (REC-8)."""
+    check_returned: bool = False
+    """The attempt was a check and its provider may be checked once more in this turn (PROBE-5)."""
 
 
 class RetryScheduled(_Decision, tag="retry_scheduled", frozen=True, kw_only=True):
@@ -173,6 +175,8 @@ class TurnAnswered(_Decision, tag="turn_answered", frozen=True, kw_only=True):
     turn: str
     attempt: int
     model: str
+    evidence_ms: int
+    """Start of the call that answered."""
     profile: str = ""
     fallback: bool = False
     """Another model than the selected one answered."""
@@ -204,6 +208,7 @@ class ReportKept(_Decision, tag="report_kept", frozen=True, kw_only=True):
     profile: str = ""
     model: str = ""
     succeeded: bool = False
+    evidence_ms: int = 0
     reason: Failure | None = None
 
 

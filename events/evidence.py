@@ -8,9 +8,9 @@ side table of the log, and the event knows it by a salted digest only.
 
 import msgspec
 
-from standby.events.vocabulary import Effects, Origin, Stage, WaitSource
+from standby.events.vocabulary import Effects, Failure, Origin, RefusalKind, Stage, WaitSource
 
-__all__ = ["Evidence", "StatedWait", "worst"]
+__all__ = ["Evidence", "OperatorRow", "StatedWait", "worst"]
 
 
 class StatedWait(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -49,6 +49,34 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     """Salted digest of the kept text in the side table; "" when none was kept."""
     size: int = 0
     """Length of the reply in bytes before it was cut."""
+    soft: bool = False
+    """The status was read from a text or a body; no status field gave it (CLS-8, CLS-29)."""
+    tokens: tuple[str, ...] = ()
+    """Further structured codes and types of the reply, squashed (lower case, letters and digits only)."""
+
+
+class OperatorRow(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """A classification row of an operator, tried before the built-in ones (OURS-6).
+
+    A row matches if every matcher that it fills in matches; inside one matcher any value suffices. `text`
+    holds literals that are looked for in the whole bounded reply, whatever their case, quotes or width.
+    `engine.rows` validates rows when a policy is adopted.
+    """
+
+    id: str
+    reason: Failure
+    providers: tuple[str, ...] = ()
+    statuses: tuple[int, ...] = ()
+    codes: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    params: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    kind: RefusalKind = RefusalKind.GENERIC
+    """Which refusal; looked at only where `reason` is a refusal."""
+    flags: tuple[str, ...] = ()
+    """Names of the `Reading` fields that the row switches on: `long_window`, `missing_model` and so on."""
+    note: str = ""
+    """Why the row exists and where its failure was seen."""
 
 
 _RANK = {Effects.NONE: 0, Effects.POSSIBLE: 1, Effects.COMMITTED: 2}

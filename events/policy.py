@@ -7,6 +7,7 @@ its owner changed (OURS-13).
 
 import msgspec
 
+from standby.events.evidence import OperatorRow
 from standby.events.vocabulary import CredentialKind, Failure
 
 __all__ = [
@@ -132,3 +133,5 @@ class Policy(_Part, frozen=True, kw_only=True):
     context_tokens: dict[str, int] = {}
     """Effective cap on the window, where configured."""
     consent: tuple[Consent, ...] = ()
+    rows: tuple[OperatorRow, ...] = ()
+    """Classification rows of the operator; they go first (OURS-6)."""

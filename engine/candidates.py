@@ -1,0 +1,72 @@
+"""Building the chain of candidates (CHAIN), and putting it in another order.
+
+    no override        requested, configured fallbacks in order, configured primary
+    override list      requested and exactly that list
+    sticky fallback    that fallback, then as above
+
+Duplicates go, allowlists play no part, and the chain has a limit.
+"""
+
+from standby.engine.selection import Selection
+from standby.events.decisions import Candidate
+from standby.events.policy import Policy
+
+__all__ = ["CHAIN_LIMIT", "plan_chain", "reorder_for_window", "window_of"]
+
+CHAIN_LIMIT = 32
+"""Longest chain; what comes after is left out."""
+
+
+def plan_chain(selection: Selection, sticky: str | None) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+    """The candidates in order, and the rules that made the order."""
+    rules = ["CHAIN-1", "CHAIN-2"]
+    wanted = [Candidate(model=selection.model, origin="requested")]
+    if selection.override is not None:
+        wanted += [Candidate(model=model, origin="fallback") for model in selection.override]
+        rules.append("CHAIN-7")
+    else:
+        wanted += [Candidate(model=model, origin="fallback") for model in selection.configured.fallbacks or ()]
+        if selection.configured.primary:
+            wanted.append(Candidate(model=selection.configured.primary, origin="primary"))
+        rules += ["CHAIN-5", "CHAIN-9"]
+    chain = _first_of_each(wanted)
+    if sticky is not None and any(candidate.model == sticky for candidate in chain[1:]):
+        chain = [
+            Candidate(model=sticky, origin="sticky"),
+            *(candidate for candidate in chain if candidate.model != sticky),
+        ]
+        rules.append("STICK-1")
+    return tuple(chain[:CHAIN_LIMIT]), tuple(rules)
+
+
+def _first_of_each(wanted: list[Candidate]) -> list[Candidate]:
+    chain: dict[str, Candidate] = {}
+    for candidate in wanted:
+        chain.setdefault(candidate.model, candidate)
+    return list(chain.values())
+
+
+def reorder_for_window(
+    policy: Policy, candidates: tuple[Candidate, ...], index: int, needed: int | None
+) -> tuple[Candidate, ...]:
+    """The chain after an overflow at `index`: candidates that are known to be large enough go ahead (CHAIN-8).
+
+    `needed` is the number of tokens that did not fit, if it is known; without it a window is enough when it is
+    larger than the one that overflowed, larger known windows first. Order inside each group stays.
+    """
+    passed, rest = candidates[: index + 1], candidates[index + 1 :]
+    overflowed = window_of(policy, candidates[index].model)
+    if needed is not None:
+        fits = [c for c in rest if (window_of(policy, c.model) or 0) >= needed]
+    else:
+        fits = [c for c in rest if (window_of(policy, c.model) or 0) > (overflowed or 0)]
+        fits.sort(key=lambda c: -(window_of(policy, c.model) or 0))
+    return (*passed, *fits, *(c for c in rest if c not in fits))
+
+
+def window_of(policy: Policy, model: str) -> int | None:
+    """The known context window of a model, cut by the effective `contextTokens` where one is configured."""
+    window, cap = policy.windows.get(model), policy.context_tokens.get(model)
+    if window is None or cap is None:
+        return window if cap is None else cap
+    return min(window, cap)

@@ -1,0 +1,231 @@
+"""Evidence: the one function that reads a raw reply and keeps what rules may look at (`extract`).
+
+Order of work: bound the body, take it apart (`bodies`), find phrases (`rows`), waits (`timing`), the status;
+keep all that as typed fields; only then mask and cut the text for people. So every decision can be recomputed
+from `Evidence` alone, whether the text was kept, withheld or erased.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from standby.engine.bodies import Pieces, read_body
+from standby.engine.masking import mask
+from standby.engine.rows import TABLE, compiled_operator_rows, phrasebook
+from standby.engine.rows.words import Words, fold, squash
+from standby.engine.timing import waits_of
+from standby.events.evidence import Evidence, OperatorRow
+from standby.events.vocabulary import Origin, Stage
+
+__all__ = ["Extracted", "Reply", "extract"]
+
+_MAX_TOKENS = 16
+_MAX_CODE = 100
+_READ_BYTES = 65_536
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """A raw failure as a host saw it. It may hold secrets and is never stored."""
+
+    provider: str = ""
+    model: str = ""
+    status: int | None = None
+    """Numeric HTTP status of a status field; None if the host has none."""
+    code: str | None = None
+    """Code that the transport or SDK gave beside the body (`ECONNRESET`, `insufficient_quota`)."""
+    error_type: str | None = None
+    param: str | None = None
+    headers: Mapping[str, str] = {}
+    body: object = None
+    """Text, bytes, or a JSON value that was parsed already."""
+    message: str | None = None
+    """Text of the exception, where it says something besides the body."""
+    origin: Origin = Origin.PROVIDER
+    stage: Stage = Stage.PROMPT
+    received_ms: int = 0
+    """When the reply came, in epoch ms; dates in it are turned into waits by this. 0: unknown."""
+
+
+class Extracted(msgspec.Struct, frozen=True):
+    """Typed evidence, and the masked text that goes to the side table."""
+
+    evidence: Evidence
+    text: str
+
+
+_LEADING = re.compile(
+    r"(?:error:?\s{0,3})?(?:http(?:/\d(?:\.\d)?)?\s{0,3}(?:error|status)?:?\s{0,3})?([1-5]\d\d)(?=$|[\s:,;\-<{\[(])"
+)
+_ENVELOPE = re.compile(
+    r"(?:api error \(|error code:? ?|status(?:[ _]?code)?[ :=]{1,3}|\(?http(?: status| error)?[ :=]{1,2}|<?response \[)"
+    r"([1-5]\d\d)(?![\d.])"
+)
+_CLASS_NAME = re.compile(r"\b([a-z_]{3,60}(?:error|exception))(?=:|\s-|\s?\(|\]|$)")
+_LEADING_TOKEN = re.compile(
+    r"(?:error:?\s{0,2})?(?:[1-5]\d\d:?\s)?[\[\"']?([a-z][a-z0-9]{0,30}(?:[_.][a-z0-9]{1,30}){1,6}|[a-z]{5,50})"
+    r"(?=:|[\]\"']|\s?$)"
+)
+_PLACEHOLDER = re.compile(
+    r"[\[<(*{\"'_\s]{0,4}(?:(?:response|error|body|content|message|payload|details?)[\s_-]){0,3}"
+    r"(?:redacted|masked|omitted|withheld|removed|hidden|scrubbed|sanitized|filtered|[*x█•]{3,40})"
+    r"(?:[\s_:-](?:response|error|body|content|message|payload|details?|by|for|privacy|policy|security|reasons?)){0,4}"
+    r"[\]>)*}\"'_\s.]{0,4}"
+)
+_CEILING = re.compile(r" limit (\d{1,12}) (?:(?:used|current) \d{1,12} )?request (\d{1,12}) ")
+_TYPE_HEADERS = ("x-amzn-errortype", "x-ms-error-code", "x-amz-error-code", "x-error-code")
+
+
+def _text_of(body: object) -> object:
+    if isinstance(body, bytes | bytearray | memoryview):
+        raw = bytes(body)
+        if len(raw) > _READ_BYTES:
+            raw = raw[: _READ_BYTES * 3 // 4] + b"\n" + raw[-_READ_BYTES // 4 :]
+        return raw.decode("utf-8", "replace")
+    return body
+
+
+def _size(body: object) -> int:
+    if body is None:
+        return 0
+    if isinstance(body, str):
+        return len(body) if body.isascii() else len(body.encode("utf-8", "replace"))
+    if isinstance(body, bytes | bytearray | memoryview):
+        return len(bytes(body))
+    try:
+        return len(msgspec.json.encode(body))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return 0
+
+
+def _status_of(reply: Reply, pieces: Pieces, folded: Iterable[str]) -> tuple[int | None, str]:
+    """The status and where it was read: "" for a status field, else the mark of its place (CLS-29)."""
+    given = reply.status
+    if given is not None and 400 <= given <= 599:
+        return given, ""
+    if pieces.statuses:
+        errors = [pair for pair in pieces.statuses if pair[1] >= 400]
+        if errors:
+            return min(errors)[1], "status.body"
+    for text in folded:
+        start = text[:300]
+        match = _LEADING.match(start.lstrip())
+        if match is not None and int(match[1]) >= 400:
+            return int(match[1]), "status.leading"
+        match = _ENVELOPE.search(start)
+        if match is not None and int(match[1]) >= 400:
+            return int(match[1]), "status.envelope"
+    return given, ""
+
+
+def _clean_code(value: str, secrets: Collection[str]) -> str:
+    return mask(value.strip()[:_MAX_CODE], secrets)
+
+
+def _named(pieces: Pieces, rank: int) -> str:
+    """The nearest code (rank 0) or type (rank 1) of the body; the same for any order of keys."""
+    found = [(depth, value) for depth, which, value in pieces.codes if which == rank]
+    return min(found)[1] if found else ""
+
+
+def _tokens(reply: Reply, pieces: Pieces, headers: Mapping[str, str], folded: Iterable[str]) -> list[str]:
+    """All structured codes and types, squashed: of the body, of headers, and those that open a text."""
+    found = [value for _, _, value in pieces.codes]
+    found += [headers[name].partition(":")[0] for name in _TYPE_HEADERS if name in headers]
+    for text in folded:
+        start = text[:240].strip()
+        match = _LEADING_TOKEN.match(start)
+        if match is not None:
+            found.append(match[1])
+        if "error" in start or "exception" in start:
+            found += _CLASS_NAME.findall(start)[:4]
+    squashed = {squash(value) for value in found}
+    return sorted(token for token in squashed if 2 < len(token) <= _MAX_CODE)[:_MAX_TOKENS]
+
+
+def _marks(pieces: Pieces, words: Words, folded: list[str], place: str) -> list[str]:
+    """Facts about the shape of a reply, kept among the hits."""
+    marks = [place] if place else []
+    if pieces.html:
+        marks.append("shape.html")
+    if len(folded) == 1 and len(folded[0]) <= 120 and _PLACEHOLDER.fullmatch(folded[0].strip()):
+        marks.append("shape.placeholder")
+    if " limit " in words.flat and " request " in words.flat:
+        for limit, asked in _CEILING.findall(words.flat)[:4]:
+            if int(asked) > int(limit):
+                marks.append("shape.asks-more-than-limit")
+                break
+    return marks
+
+
+def extract(
+    reply: Reply,
+    *,
+    limit_bytes: int = 2048,
+    secrets: Collection[str] = (),
+    extra_rows: tuple[OperatorRow, ...] = (),
+) -> Extracted:
+    """Typed evidence of a reply, and its masked text of at most `limit_bytes` bytes ("" when that is 0).
+
+    Never raises on any reply. `evidence.text` is left empty: the host sets the digest once the text is kept.
+    `extra_rows` are the operator's (OURS-6); their literals are looked for in the same whole bounded body.
+    """
+    pieces = Pieces()
+    body = _text_of(reply.body)
+    if body is not None:
+        read_body(pieces, body)
+    if reply.message and reply.message != body:
+        read_body(pieces, reply.message[:_READ_BYTES])
+    headers = dict(pieces.headers)
+    headers.update((name.lower(), str(value)) for name, value in reply.headers.items())
+    pieces.texts.sort()
+    folded = [fold(text) for text in dict.fromkeys([text for _, text in pieces.texts])]
+    words = Words(folded)
+    status, place = _status_of(reply, pieces, folded)
+    hits = (*_marks(pieces, words, folded, place), *phrasebook().find(words))
+    if extra_rows:
+        hits = (*compiled_operator_rows(extra_rows).find(folded, words), *hits)
+    code = reply.code or _named(pieces, 0)
+    error_type = reply.error_type or _named(pieces, 1)
+    param = reply.param or (min(pieces.params)[1] if pieces.params else "")
+    chosen = {squash(code), squash(error_type)}
+    evidence = Evidence(
+        provider=reply.provider,
+        model=reply.model,
+        status=status,
+        code=_clean_code(code, secrets) if code else "",
+        error_type=_clean_code(error_type, secrets) if error_type else "",
+        param=_clean_code(param, secrets) if param else "",
+        hits=hits,
+        waits=waits_of(
+            headers,
+            pieces.fields,
+            folded,
+            received_ms=reply.received_ms,
+            hours_east=8 if reply.provider.startswith(("zai", "zhipu", "z-ai", "bigmodel", "glm")) else 0,
+        ),
+        origin=reply.origin,
+        stage=reply.stage,
+        table=TABLE,
+        size=_size(reply.body if reply.body is not None else reply.message),
+        soft=bool(place),
+        tokens=tuple(t for t in _tokens(reply, pieces, headers, folded) if t not in chosen),
+    )
+    return Extracted(evidence, _kept_text(reply, body, limit_bytes, secrets))
+
+
+def _kept_text(reply: Reply, body: object, limit_bytes: int, secrets: Collection[str]) -> str:
+    """The masked text for people, cut to whole characters."""
+    if limit_bytes <= 0:
+        return ""
+    if body is None or body == "":
+        body = reply.message or ""
+    if not isinstance(body, str):
+        try:
+            body = msgspec.json.encode(body).decode()
+        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+            body = reply.message or ""
+    text = mask(body[: limit_bytes + 512], secrets)
+    if len(text) <= limit_bytes and text.isascii():
+        return text
+    return text.encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")

@@ -1,0 +1,208 @@
+"""Folding events into a view: the only way in which anything becomes true.
+
+`fold` takes one event, in a live view as in a draft. Facts never fail here: a report that cannot move its turn
+leaves it where it is. A decision that the turn table does not allow raises `Refused`. Folds read no policy and
+no clock; the moment comes with the stamp.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from standby.engine import turn as turns
+from standby.engine.machine import DECISIONS, MOVES, TERMINAL
+from standby.engine.turn import Turn
+from standby.engine.view import Reading
+from standby.events import decisions as d
+from standby.events import facts as f
+from standby.events.commit import Stamp
+from standby.events.errors import Refused
+from standby.events.vocabulary import KeptBecause
+from standby.projections import health, runtimes, sessions
+
+__all__ = ["TURN_FACTS", "admission", "fold", "tag_of"]
+
+Fold = Callable[[Any, Any, Stamp], None]
+
+_TURN_FOLDS: dict[type, Callable[[Turn, Any, int], None] | None] = {
+    f.TurnRequested: turns.fold_requested,
+    f.CallSucceeded: turns.fold_succeeded,
+    f.CallFailed: turns.fold_failed,
+    f.CallUnknown: turns.fold_lost,
+    f.LiveSwitchRequested: turns.fold_lost,
+    f.ResponseCompleted: turns.fold_response,
+    f.EffectsBegun: turns.fold_effects,
+    f.WaitEnded: turns.fold_wait_ended,
+    f.RepairFinished: turns.fold_wait_ended,
+    f.TurnCancelled: None,
+    f.DeadlinePassed: None,
+    f.TurnTakenOver: None,
+    d.ChainPlanned: turns.fold_planned,
+    d.CandidateSkipped: turns.fold_skipped,
+    d.AttemptStarted: turns.fold_started,
+    d.FailureClassified: turns.fold_classified,
+    d.RetryScheduled: turns.fold_retry,
+    d.RepairOrdered: turns.fold_repair,
+    d.ChainAdvanced: turns.fold_advanced,
+    d.ChainReordered: turns.fold_reordered,
+    d.TurnAnswered: turns.fold_answered,
+    d.TurnFailed: turns.fold_end,
+}
+
+TURN_FACTS = frozenset(
+    kind
+    for kind in _TURN_FOLDS
+    if kind.__struct_config__.tag not in DECISIONS  # type: ignore[attr-defined]
+)
+"""Facts that the turn table knows."""
+
+_CALL_REPORTS = (f.CallSucceeded, f.CallFailed, f.CallUnknown, f.LiveSwitchRequested)
+_OF_OWNER = (*_CALL_REPORTS, f.ResponseCompleted, f.EffectsBegun, f.WaitEnded, f.RepairFinished)
+
+
+def tag_of(event: object) -> str:
+    """The type tag of an event as it stands in the log."""
+    return str(type(event).__struct_config__.tag)  # type: ignore[attr-defined]
+
+
+_TAGS: dict[type, str] = {kind: str(kind.__struct_config__.tag) for kind in _TURN_FOLDS}  # type: ignore[attr-defined]
+
+
+def admission(turn: Turn, fact: Any, stamp: Stamp) -> KeptBecause | None:
+    """Why a fact about this turn cannot move it, or None when it can."""
+    if isinstance(fact, _OF_OWNER) and (stamp.runtime, stamp.epoch) != (turn.runtime, turn.epoch):
+        return KeptBecause.FORMER_OWNER
+    move = MOVES.get((turn.state, _TAGS[type(fact)]))
+    if move is not None and (move.guard is None or move.guard(turn, fact)):
+        return None
+    if isinstance(fact, _CALL_REPORTS):
+        if any(isinstance(report, _CALL_REPORTS) and report.attempt == fact.attempt for report in turn.reports):
+            return KeptBecause.DOUBLED
+        return KeptBecause.LATE
+    return KeptBecause.LATE if turn.state in TERMINAL else KeptBecause.UNEXPECTED
+
+
+def _fold_turn(view: Reading, event: Any, stamp: Stamp) -> None:
+    kind = type(event)
+    tag = _TAGS[kind]
+    turn = view.turns.edit(event.turn)
+    if tag not in DECISIONS:
+        if tag == "turn_requested":
+            turn.runtime, turn.epoch = stamp.runtime, stamp.epoch
+            turn.policy = view.policy_at
+        if admission(turn, event, stamp) is not None:
+            if isinstance(event, _CALL_REPORTS):
+                turn.reports = (*turn.reports, event)
+            return
+        if kind is f.TurnTakenOver:
+            turn.runtime, turn.epoch = stamp.runtime, stamp.epoch
+    move = MOVES.get((turn.state, tag))
+    if move is None or (move.guard is not None and not move.guard(turn, event)):
+        raise Refused(f"the turn table does not allow {tag} in state {turn.state} of turn {event.turn}")
+    turn.state = move.dest
+    folded = _TURN_FOLDS[kind]
+    if folded is not None:
+        folded(turn, event, stamp.at_ms)
+
+
+def _requested(view: Reading, event: f.TurnRequested, stamp: Stamp) -> None:
+    _fold_turn(view, event, stamp)
+    session = view.sessions.edit(event.session)
+    session.turn = event.turn
+    view.turns.edit(event.turn).switched = session.switched
+
+
+def _runtime_started(view: Reading, event: f.RuntimeStarted, stamp: Stamp) -> None:
+    runtimes.fold_start(view.runtimes.edit(event.slot), event.epoch)
+
+
+def _policy_adopted(view: Reading, event: f.PolicyAdopted, stamp: Stamp) -> None:
+    position = view.position + 1
+    kept = {view.turns.get(key).policy for key in view.turns.keys_now()}  # type: ignore[union-attr]
+    view.policies = {at: policy for at, policy in view.policies.items() if at in kept}
+    view.policies[position] = event.policy
+    view.policy_at = position
+
+
+def _profiles_observed(view: Reading, event: f.ProfilesObserved, stamp: Stamp) -> None:
+    seen = {profile.alias: profile for profile in event.profiles}
+    for alias in view.profiles.keys_now():
+        if alias not in seen:
+            view.profiles.edit(alias).observed = None
+    stock: dict[str, tuple[str, ...]] = {}
+    for alias, profile in seen.items():
+        view.profiles.edit(alias).observed = profile
+        stock[profile.provider] = (*stock.get(profile.provider, ()), alias)
+    view.stock = stock
+    view.order = dict(event.order)
+
+
+def _credential_removed(view: Reading, event: f.CredentialRemoved, stamp: Stamp) -> None:
+    known = view.profiles.get(event.profile)
+    if known is None or known.observed is None:
+        return
+    provider = known.observed.provider
+    view.profiles.edit(event.profile).observed = None
+    left = tuple(alias for alias in view.stock.get(provider, ()) if alias != event.profile)
+    view.stock = {**view.stock, provider: left}
+    view.order = {
+        key: tuple(alias for alias in order if alias != event.profile) for key, order in view.order.items()
+    }
+
+
+def _check_admitted(view: Reading, event: d.CheckAdmitted, stamp: Stamp) -> None:
+    turns.fold_check(view.turns.edit(event.turn), event, stamp.at_ms)
+    if event.primary:
+        runtimes.fold_check(view.runtimes.edit(stamp.runtime), event.provider, stamp.at_ms)
+
+
+def _answered(view: Reading, event: d.TurnAnswered, stamp: Stamp) -> None:
+    _fold_turn(view, event, stamp)
+    if event.profile:
+        health.fold_use(view.profiles.edit(event.profile), event.model, event.evidence_ms, stamp.at_ms)
+
+
+def _kept(view: Reading, event: d.ReportKept, stamp: Stamp) -> None:
+    if event.succeeded and event.profile:
+        health.fold_use(view.profiles.edit(event.profile), event.model, event.evidence_ms, stamp.at_ms)
+
+
+def _nothing(view: Reading, event: Any, stamp: Stamp) -> None:
+    """The event is history only."""
+
+
+_FOLDS: dict[type, Fold] = {
+    **dict.fromkeys(_TURN_FOLDS, _fold_turn),
+    f.TurnRequested: _requested,
+    f.RuntimeStarted: _runtime_started,
+    f.PolicyAdopted: _policy_adopted,
+    f.ProfilesObserved: _profiles_observed,
+    f.CredentialRemoved: _credential_removed,
+    f.QuotaObserved: lambda view, e, _: health.fold_quota(view.profiles.edit(e.profile), e),
+    f.SubjectErased: _nothing,
+    f.NoticeDelivered: _nothing,
+    f.ModelSelected: lambda view, e, _: sessions.fold_selected(view.sessions.edit(e.session), e),
+    f.ProfilePinned: _nothing,
+    f.SessionReset: _nothing,
+    f.CompactionCompleted: lambda view, e, _: sessions.fold_compaction(view.sessions.edit(e.session), e),
+    d.TurnAnswered: _answered,
+    d.ReportKept: _kept,
+    d.CheckAdmitted: _check_admitted,
+    d.BlockSet: lambda view, e, s: health.fold_block_set(view.profiles.edit(e.profile), e, s.at_ms),
+    d.BlockCleared: lambda view, e, _: health.fold_block_cleared(view.profiles.edit(e.profile), e),
+    d.SkipMarked: lambda view, e, s: sessions.fold_mark(
+        view.sessions.edit(e.session), e, s.runtime, s.epoch, s.at_ms
+    ),
+    d.PinSet: lambda view, e, _: sessions.fold_pin_set(view.sessions.edit(e.session), e),
+    d.PinCleared: lambda view, e, _: sessions.fold_pin_cleared(view.sessions.edit(e.session), e),
+    d.SelectionCleared: lambda view, e, _: sessions.fold_selection_cleared(view.sessions.edit(e.session)),
+    d.StickySet: lambda view, e, s: sessions.fold_sticky_set(
+        view.sessions.edit(e.session), e, s.runtime, s.epoch
+    ),
+    d.StickyEnded: lambda view, e, s: sessions.fold_sticky_ended(view.sessions.edit(e.session), s.runtime),
+    d.NoticeDue: lambda view, e, _: sessions.fold_notice(view.sessions.edit(e.session), e),
+}
+
+
+def fold(view: Reading, event: Any, stamp: Stamp) -> None:
+    """Fold one event into a view or draft."""
+    _FOLDS[type(event)](view, event, stamp)

@@ -1,0 +1,207 @@
+"""The turn machine: everything that moves a turn stands in this table.
+
+Theory of operation
+-------------------
+A turn is a conversation between facts (what a host reports) and decisions (what the engine concludes). States
+are of two kinds. In a *resting* state the turn waits for the world, and only facts leave it. In any other
+state it owes a decision, and only decisions leave it. A commit is one fact and its decisions, so each commit
+begins and ends in a resting state, and no state in between is ever seen from outside.
+
+    fact              decisions                                            the host then
+    ----------------  ---------------------------------------------------  -----------------------------
+    turn_requested    chain_planned, (candidate_skipped)*, attempt_started  calls the model
+    call_succeeded    turn_answered                                        has its answer
+    call_failed       failure_classified, retry_scheduled                  waits, then reports wait_ended
+    call_failed       failure_classified, chain_advanced, attempt_started   calls the next model
+    call_failed       failure_classified, turn_failed                      tells the user
+
+`choosing` is the crossroads: the chain stands at a candidate and the next move is open. Every way out of
+`judging` leads through it or to the end. `orphaned` is `calling` after another runtime took the turn over: the
+call may still be going on somewhere, and the new owner has to say how it ended as far as it can tell.
+
+Guards look at the turn and the event only. A *decision* that the table does not allow is refused with its
+position, live and in replay; a *fact* never is: a report whose guard fails has happened all the same, and is
+kept beside the turn without moving it (`report_kept`).
+
+Decisions about profiles, pins and notices move no turn and do not stand here.
+
+Two forms of one table
+----------------------
+`ROWS` is declared in the form that `transitions` takes. One shared `transitions.Machine` is built from it, for
+introspection, tests and the diagram in `specs/machine.md`; a flat dict is compiled from that Machine, and the
+dict runs, since a Machine costs a hundred times as much per move. A test draws every state, event and guard
+outcome and holds the two against each other.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from standby.engine.guards import GUARDS
+
+__all__ = ["DECISIONS", "MOVES", "RESTING", "ROWS", "STATES", "TERMINAL", "Move", "Row", "machine"]
+
+
+class Row(NamedTuple):
+    """One row: in `source`, `event` leads to `dest` if `guard` (a name in `guards`) allows it."""
+
+    source: str
+    event: str
+    dest: str
+    guard: str = ""
+
+
+ROWS: tuple[Row, ...] = (
+    # A turn comes into being and its chain is planned.
+    Row("new", "turn_requested", "open"),
+    Row("open", "chain_planned", "choosing"),
+    # At the crossroads: pass a candidate over, go on to another, call, wait, repair, or give up.
+    Row("choosing", "candidate_skipped", "choosing", "at_the_candidate"),
+    Row("choosing", "chain_advanced", "choosing", "another_candidate"),
+    Row("choosing", "chain_reordered", "choosing", "same_candidates"),
+    Row("choosing", "attempt_started", "calling", "may_be_tried"),
+    Row("choosing", "retry_scheduled", "waiting", "next_retry"),
+    Row("choosing", "repair_ordered", "repairing"),
+    Row("choosing", "turn_failed", "failed"),
+    # A call is under way.
+    Row("calling", "effects_begun", "calling", "of_this_attempt"),
+    Row("calling", "response_completed", "calling", "of_this_attempt"),
+    Row("calling", "call_succeeded", "served", "of_this_attempt"),
+    Row("calling", "call_failed", "judging", "of_this_attempt"),
+    Row("calling", "call_unknown", "judging", "of_this_attempt"),
+    Row("calling", "live_switch_requested", "choosing", "of_this_attempt"),
+    Row("calling", "turn_taken_over", "orphaned"),
+    Row("calling", "turn_cancelled", "stopping"),
+    Row("calling", "deadline_passed", "stopping"),
+    # The same, but its owner changed and nobody here saw the call.
+    Row("orphaned", "effects_begun", "orphaned", "of_this_attempt"),
+    Row("orphaned", "response_completed", "orphaned", "of_this_attempt"),
+    Row("orphaned", "call_succeeded", "served", "of_this_attempt"),
+    Row("orphaned", "call_failed", "judging", "of_this_attempt"),
+    Row("orphaned", "call_unknown", "judging", "of_this_attempt"),
+    Row("orphaned", "live_switch_requested", "choosing", "of_this_attempt"),
+    Row("orphaned", "turn_taken_over", "orphaned"),
+    Row("orphaned", "turn_cancelled", "stopping"),
+    Row("orphaned", "deadline_passed", "stopping"),
+    # A failed call is read, then the turn chooses again or ends.
+    Row("judging", "failure_classified", "choosing", "of_this_attempt"),
+    Row("judging", "turn_failed", "failed"),
+    # Waits and repairs end by a fact; another runtime may wait in the owner's place.
+    Row("waiting", "wait_ended", "choosing"),
+    Row("waiting", "turn_taken_over", "waiting"),
+    Row("waiting", "turn_cancelled", "stopping"),
+    Row("waiting", "deadline_passed", "stopping"),
+    Row("repairing", "repair_finished", "choosing"),
+    Row("repairing", "turn_taken_over", "repairing"),
+    Row("repairing", "turn_cancelled", "stopping"),
+    Row("repairing", "deadline_passed", "stopping"),
+    # The ends.
+    Row("served", "turn_answered", "answered", "of_this_attempt"),
+    Row("served", "repair_ordered", "repairing"),
+    Row("stopping", "turn_failed", "failed"),
+)
+
+STATES = tuple(dict.fromkeys(state for row in ROWS for state in (row.source, row.dest)))
+RESTING = frozenset({"new", "calling", "orphaned", "waiting", "repairing", "answered", "failed"})
+TERMINAL = frozenset({"answered", "failed"})
+DECISIONS = frozenset(
+    {
+        "chain_planned",
+        "candidate_skipped",
+        "chain_advanced",
+        "chain_reordered",
+        "attempt_started",
+        "failure_classified",
+        "retry_scheduled",
+        "repair_ordered",
+        "turn_answered",
+        "turn_failed",
+    }
+)
+"""The events of the table that the engine makes; all others are facts."""
+
+
+class Move(NamedTuple):
+    """Where an event leads, if `guard` (None for no guard) allows it."""
+
+    dest: str
+    guard: Callable[[Any, Any], bool] | None
+
+
+class _Cursor:
+    """The model that `transitions` moves: a place in the table, and the turn that guards look at."""
+
+    state: str
+
+    def __init__(self, turn: Any = None) -> None:
+        self.turn = turn
+
+
+def _condition(name: str) -> Callable[[Any], bool]:
+    guard = GUARDS[name]
+
+    def allowed(data: Any) -> bool:
+        return guard(data.model.turn, data.kwargs.get("event"))
+
+    allowed.__name__ = name
+    return allowed
+
+
+def _build() -> Any:
+    from transitions import Machine
+
+    return Machine(
+        model=None,
+        states=list(STATES),
+        initial="new",
+        auto_transitions=False,
+        send_event=True,
+        transitions=[
+            {
+                "trigger": row.event,
+                "source": row.source,
+                "dest": row.dest,
+                "conditions": [_condition(row.guard)] if row.guard else [],
+            }
+            for row in ROWS
+        ],
+    )
+
+
+machine = _build()
+"""The one Machine; add a `_Cursor`-like model to walk it."""
+
+
+def _compile(built: Any) -> dict[tuple[str, str], Move]:
+    moves: dict[tuple[str, str], Move] = {}
+    for name, event in built.events.items():
+        for source, ways in event.transitions.items():
+            if len(ways) != 1:
+                raise AssertionError(f"two ways lead out of {source} by {name}")
+            (way,) = ways
+            guards = [condition.func.__name__ for condition in way.conditions]
+            moves[source, name] = Move(way.dest, GUARDS[guards[0]] if guards else None)
+    return moves
+
+
+MOVES = _compile(machine)
+"""(state, event) -> Move: the table as it runs."""
+
+
+def _check() -> None:
+    """What must hold of the table whatever rows are added."""
+    for row in ROWS:
+        resting = row.source in RESTING
+        if (row.event in DECISIONS) == resting:
+            raise AssertionError(f"{row.event} may not leave {row.source}")
+        if row.source in TERMINAL:
+            raise AssertionError(f"{row.source} is terminal but has a way out")
+    if len(MOVES) != len(ROWS):
+        raise AssertionError("two rows share a state and an event")
+    reached = {"new"}
+    while more := {row.dest for row in ROWS if row.source in reached} - reached:
+        reached |= more
+    if reached != set(STATES):
+        raise AssertionError(f"states that no turn reaches: {set(STATES) - reached}")
+
+
+_check()

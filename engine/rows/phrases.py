@@ -1,0 +1,170 @@
+"""Phrases: a small notation for what a provider may say, compiled to look-ups that cannot blow up.
+
+A pattern is written in words that stand in the text one after another:
+
+    insufficient ~2 credit|balance|fund        one of three words at most two words later
+    ^ request fail $                           the whole of one part of the reply
+    limit # request #                          any numbers
+    you? have run+out of                       optional words, alternatives of several words
+
+`~` alone allows three words between. Words are reduced to their base form first (`words.FORMS`), so
+"exceeded" and "exceeds" are one. A pattern with characters beyond ASCII is for scripts without spaces: it is
+looked for letter by letter, with `~` allowing eight letters between.
+
+Finding is literal-first: every pattern is filed under its rarest mandatory word, and only patterns whose word
+occurs in the reply are tried at all; of those, only the ones whose other mandatory words occur too. What is
+tried then is a regular expression without nesting, with bounded gaps, over words of bounded length.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import msgspec
+
+from standby.engine.rows.words import Words, fold, words_of
+
+__all__ = ["Phrasebook", "Say"]
+
+_GAP = 3
+_DENSE_GAP = 8
+
+
+class Say(msgspec.Struct, frozen=True):
+    """One line of a phrase table. Its group is the part of the id before the dot."""
+
+    id: str
+    patterns: tuple[str, ...]
+    seen: str = ""
+    """Where the wording was seen: a provider, a runtime, a document."""
+
+    @property
+    def group(self) -> str:
+        return self.id.partition(".")[0]
+
+
+def say(id: str, *patterns: str, seen: str = "") -> Say:
+    """A line of a phrase table, short to write."""
+    return Say(id, patterns, seen)
+
+
+class _Element(msgspec.Struct, frozen=True):
+    """One position of a pattern: its alternatives, each a tuple of base words."""
+
+    alternatives: tuple[tuple[str, ...], ...]
+    optional: bool = False
+
+
+class _Pattern(msgspec.Struct):
+    """A compiled pattern; `literal` when plain text suffices, else `regex`."""
+
+    index: int
+    literal: str = ""
+    regex: re.Pattern[str] | None = None
+    need: frozenset[str] = frozenset()
+    anchors: tuple[str, ...] = ()
+
+
+def _elements(pattern: str) -> list[_Element | int | str]:
+    """Positions of a pattern: an element, a gap (its size) or an edge ("^", "$")."""
+    found: list[_Element | int | str] = []
+    for piece in fold(pattern).split():
+        if piece in "^$":
+            found.append(piece)
+        elif piece[0] == "~":
+            found.append(int(piece[1:] or _GAP))
+        elif piece == "#":
+            found.append(_Element((("#",),)))
+        else:
+            optional = piece.endswith("?")
+            options = piece.rstrip("?").split("|")
+            words = tuple(tuple(words_of(option.replace("+", " "))) for option in options)
+            found.append(_Element(words, optional))
+    return found
+
+
+def _expression(elements: Iterable[_Element | int | str]) -> str:
+    parts: list[str] = []
+    for element in elements:
+        if isinstance(element, int):
+            parts.append(rf"(?: [^ \n]{{1,60}}){{0,{element}}}?")
+        elif isinstance(element, str):
+            parts.append(element if element == "^" else r" $")
+        else:
+            options = [
+                "".join(r" \d{1,12}" if w == "#" else " " + re.escape(w) for w in alternative)
+                for alternative in element.alternatives
+            ]
+            body = options[0] if len(options) == 1 else "(?:" + "|".join(options) + ")"
+            parts.append(f"(?:{body})?" if element.optional else body)
+    return "".join(parts) + r"(?= |$)"
+
+
+def _compile(pattern: str, index: int) -> _Pattern:
+    if not pattern.isascii():
+        pieces = [re.escape(piece.replace(" ", "")) for piece in fold(pattern).split("~")]
+        return _Pattern(index, regex=re.compile(rf"[^\n]{{0,{_DENSE_GAP}}}?".join(pieces)))
+    elements = _elements(pattern)
+    solid = [e for e in elements if isinstance(e, _Element) and not e.optional]
+    single = [e.alternatives[0] for e in solid if len(e.alternatives) == 1]
+    need = frozenset(word for words in single for word in words if word != "#")
+    if len(single) == len(elements) and not any("#" in words for words in single):
+        return _Pattern(index, literal=" " + " ".join(chain(*single)) + " ", need=need)
+    return _Pattern(index, regex=re.compile(_expression(elements), re.MULTILINE), need=need)
+
+
+def _anchor_choices(pattern: str) -> list[tuple[str, ...]]:
+    """Sets of words of which one must occur, one set a mandatory element of the pattern."""
+    choices: list[tuple[str, ...]] = []
+    for element in _elements(pattern):
+        if isinstance(element, _Element) and not element.optional:
+            words = tuple(
+                max((w for w in words if w != "#"), key=len, default="") for words in element.alternatives
+            )
+            if all(words):
+                choices.append(words)
+    return choices
+
+
+class Phrasebook:
+    """All phrase lines, ready to be found in a reply."""
+
+    def __init__(self, says: Sequence[Say]) -> None:
+        self.says = tuple(says)
+        self._order = {line.id: number for number, line in enumerate(self.says)}
+        if len(self._order) != len(self.says):
+            doubles = [id for id, times in Counter(s.id for s in says).items() if times > 1]
+            raise ValueError(f"phrase ids used twice: {', '.join(doubles)}")
+        pairs = [(number, text) for number, line in enumerate(says) for text in line.patterns]
+        spaced = [(number, text) for number, text in pairs if text.isascii()]
+        choices = {text: _anchor_choices(text) for _, text in spaced}
+        common = Counter(word for options in choices.values() for words in options for word in words)
+        self._by_word: dict[str, list[_Pattern]] = {}
+        for number, text in spaced:
+            if not choices[text]:
+                raise ValueError(f"pattern {text!r} of {says[number].id} has no word to look it up by")
+            compiled = _compile(text, number)
+            compiled.anchors = min(choices[text], key=lambda words: sum(common[w] for w in words))
+            for word in dict.fromkeys(compiled.anchors):
+                self._by_word.setdefault(word, []).append(compiled)
+        self._dense = [_compile(text, number) for number, text in pairs if not text.isascii()]
+
+    def find(self, words: Words) -> tuple[str, ...]:
+        """Ids of all lines that occur, in table order."""
+        found: set[int] = set()
+        unique, flat = words.unique, words.flat
+        for word in self._by_word.keys() & unique:
+            for pattern in self._by_word[word]:
+                if pattern.index in found or not pattern.need <= unique:
+                    continue
+                if pattern.regex is None:
+                    if pattern.literal in flat:
+                        found.add(pattern.index)
+                elif pattern.regex.search(flat):
+                    found.add(pattern.index)
+        if words.dense:
+            for pattern in self._dense:
+                if pattern.regex is not None and pattern.regex.search(words.dense):
+                    found.add(pattern.index)
+        return tuple([self.says[number].id for number in sorted(found)])

@@ -1,0 +1,76 @@
+"""Facts about sessions and credentials: switches of the model, pins, resets, removals (PIN, SEL, LIVE).
+
+A fallback never comes here (FLOW-4). What the user says replaces what stands; a user's pin goes only when the
+user replaces it, when its credential is removed on purpose, or when it no longer fits the selected provider.
+"""
+
+from standby.engine.draft import Draft
+from standby.engine.selection import configured, resolve_model
+from standby.events.decisions import PinCleared, PinSet, SelectionCleared, StickyEnded
+from standby.events.errors import BadReport
+from standby.events.facts import CredentialRemoved, ModelSelected, ProfilePinned, SessionReset
+from standby.events.vocabulary import SelectionSource
+
+__all__ = ["credential_removed", "pinned", "reset", "selected"]
+
+
+def selected(draft: Draft, fact: ModelSelected) -> None:
+    """An explicit switch: the sticky fallback ends, pins that no longer fit go (STICK-3, PIN-6, PIN-13)."""
+    policy = draft.policy()
+    chain, _ = configured(policy, fact.agent)
+    default_provider = chain.primary.partition("/")[0]
+    model = resolve_model(policy, fact.model, default_provider) if fact.model else chain.primary
+    provider = model.partition("/")[0]
+    session = draft.session(fact.session)
+    for slot, sticky in session.sticky.items():
+        if slot == draft.stamp.runtime and sticky.selected != model:
+            draft.emit(StickyEnded(rules=("STICK-3",), session=fact.session, model=sticky.model))
+    for other, pin in session.pins.items():
+        if pin.user and other != provider:
+            rule = "PIN-6" if fact.model else "PIN-13"
+            draft.emit(PinCleared(rules=(rule,), session=fact.session, provider=other))
+    if fact.profile:
+        _pin(draft, fact.session, provider, fact.profile)
+
+
+def pinned(draft: Draft, fact: ProfilePinned) -> None:
+    """The user pins a profile, replaces the pin, or takes it away."""
+    if fact.profile:
+        _pin(draft, fact.session, fact.provider, fact.profile)
+    elif fact.provider in draft.session(fact.session).pins:
+        draft.emit(PinCleared(rules=("PIN-6",), session=fact.session, provider=fact.provider))
+
+
+def _pin(draft: Draft, session: str, provider: str, profile: str) -> None:
+    health = draft.profiles.get(profile)
+    if health is None or health.observed is None:
+        raise BadReport(f"profile {profile} is not known; add its credential first, then pin it")
+    if health.observed.provider != provider:
+        raise BadReport(
+            f"profile {profile} belongs to {health.observed.provider}, not to {provider}; "
+            "pin a profile of the provider that the model is from"
+        )
+    pin = draft.session(session).pins.get(provider)
+    if pin is None or pin.profile != profile or not pin.user:
+        draft.emit(
+            PinSet(rules=("PIN-4", "PIN-6"), session=session, provider=provider, profile=profile, user=True)
+        )
+
+
+def reset(draft: Draft, fact: SessionReset) -> None:
+    """A session begins anew: automatic pins and overrides go, the user's stay (PIN-2, PIN-4, SEL-10)."""
+    session = draft.session(fact.session)
+    for provider, pin in session.pins.items():
+        if not pin.user:
+            draft.emit(PinCleared(rules=("PIN-2", "PIN-7"), session=fact.session, provider=provider))
+    if session.model and session.source is SelectionSource.AUTO:
+        draft.emit(SelectionCleared(rules=("SEL-10",), session=fact.session))
+
+
+def credential_removed(draft: Draft, fact: CredentialRemoved) -> None:
+    """Account selections of a removed credential go; selected models and other accounts stay (PIN-5)."""
+    for key in sorted(draft.sessions.keys_now()):
+        session = draft.session(key)
+        for provider, pin in session.pins.items():
+            if pin.profile == fact.profile:
+                draft.emit(PinCleared(rules=("PIN-5",), session=key, provider=provider))

@@ -1,0 +1,100 @@
+"""How a turn ends without an answer: the summary that keeps the first failure and says what can be tried when.
+
+Nothing of the way is lost: the turn holds a record of each attempt and skip, the first failure is named
+(OURS-9), and "all cooling" is data: the soonest moment at which some candidate can be tried, and which one
+(OURS-10). The expiry is model-aware (OBS-2): limits of models outside the chain are ignored, and where only
+limits scoped to the candidate's own model are left, the latest of them counts.
+"""
+
+from standby.engine.draft import Draft
+from standby.engine.order import Ranked, ranked
+from standby.engine.rulesets import Ruleset
+from standby.engine.turn import Turn
+from standby.events.decisions import TurnFailed
+from standby.events.policy import Policy
+from standby.events.vocabulary import Failure, TurnEnd
+
+__all__ = ["fail", "failure_message", "soonest", "soonest_expiry"]
+
+
+def fail(
+    draft: Draft,
+    key: str,
+    policy: Policy,
+    ruleset: Ruleset,
+    end: TurnEnd,
+    rules: tuple[str, ...],
+    *,
+    target: str = "",
+) -> None:
+    """End the turn; the sticky fallback that it stood on has failed with it."""
+    turn = draft.turn(key)
+    failed = [a for a in turn.attempts if a.reason is not None]
+    reason = failed[-1].reason if failed else None
+    if reason is None and turn.skips:
+        reason = turn.skips[-1].reason
+    at, model = soonest(draft, turn, policy, ruleset) if end is TurnEnd.EXHAUSTED else (None, "")
+    draft.emit(
+        TurnFailed(
+            rules=(*rules, "OURS-9", "OURS-10") if end is TurnEnd.EXHAUSTED else (*rules, "OURS-9"),
+            turn=key,
+            end=end,
+            reason=reason,
+            first=failed[0].attempt if failed else 0,
+            soonest_ms=at,
+            soonest_model=model,
+            target=target,
+        )
+    )
+
+
+def soonest(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset) -> tuple[int | None, str]:
+    """The soonest known expiry over the turn's candidates, and whose it is."""
+    best: int | None = None
+    whose = ""
+    agent = turn.request.agent if turn.request else ""
+    now = draft.stamp.at_ms
+    for candidate in turn.candidates:
+        provider = candidate.model.partition("/")[0]
+        profiles = ranked(draft, policy, ruleset, provider, candidate.model, agent, now)
+        at = soonest_expiry(profiles, candidate.model, now)
+        if at is not None and (best is None or at < best):
+            best, whose = at, candidate.model
+    return best, whose
+
+
+def soonest_expiry(profiles: list[Ranked], model: str, now_ms: int) -> int | None:
+    """When one of these profiles can serve `model` again, as far as blocks say (OBS-2)."""
+    scoped: list[int] = []
+    whole: list[int] = []
+    for one in profiles:
+        open_cells = [c for c in one.health.cells if c.until_ms > now_ms and c.covers(model)]
+        if not open_cells:
+            continue
+        longest = max(open_cells, key=lambda cell: cell.until_ms)
+        is_scoped = bool(longest.model) and longest.reason is Failure.RATE_LIMIT
+        (scoped if is_scoped else whole).append(longest.until_ms)
+    ends = ([max(scoped)] if scoped else []) + ([min(whole)] if whole else [])
+    return min(ends, default=None)
+
+
+def failure_message(turn: Turn, now_ms: int) -> str:
+    """What a reply runner can tell the user about a failed turn (OBS-4, CLS-34), without provider details."""
+    reasons = [a.reason for a in turn.attempts if a.reason is not None]
+    reasons += [skip.reason for skip in turn.skips if skip.reason is not None]
+    busy = {Failure.RATE_LIMIT, Failure.OVERLOADED}
+    if reasons and Failure.BILLING in reasons:
+        return "⚠️ A provider account has no credit left. Top it up, or choose another model."
+    if reasons and all(reason is Failure.OVERLOADED for reason in reasons):
+        return "⚠️ The providers are overloaded. Please try again in a few minutes."
+    if reasons and set(reasons) <= busy:
+        if turn.soonest_ms is not None and turn.soonest_ms > now_ms:
+            seconds = max(1, -(-(turn.soonest_ms - now_ms) // 1000))
+            if seconds <= 60:
+                return f"⚠️ Rate-limited — ready in ~{seconds}s. Please wait a moment."
+            return f"⚠️ Rate-limited — ready in ~{-(-seconds // 60)} min. Please try again shortly."
+        return "⚠️ All models are temporarily rate-limited. Please try again in a few minutes."
+    if reasons and set(reasons) <= {*busy, Failure.SERVER_ERROR, Failure.TIMEOUT, Failure.INTERRUPTED}:
+        return "⚠️ The providers have trouble right now. Please try again in a few minutes."
+    last = reasons[-1].value.replace("_", " ") if reasons else "no candidate could be tried"
+    return f"⚠️ The request failed: {last}."

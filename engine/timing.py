@@ -1,0 +1,420 @@
+"""The one reader for every form in which a provider states a wait (TIME, OURS-4).
+
+Sources, from the surest: `retry-after-ms` and `Retry-After` headers (seconds or an HTTP date), Google's
+`RetryInfo.retryDelay`, fields of the body (`retry_after`, `resets_in_seconds`, `resets_at`), and the text
+("Please try again in 6s", "Please retry in 32.8s", "reset after 18h31m10s", "in 58 hours"). Among these
+explicit ones the longest wins. Only when none of them says anything does the reset of an *exhausted* bucket
+count (`x-ratelimit-reset-*`, `anthropic-ratelimit-*-reset` and their likes); the reset of a bucket that still
+has something left says when it will be full again, which is no wait at all (TIME-2, TIME-5).
+
+Everything is turned into whole milliseconds from the moment at which the reply came, rounded up. What cannot
+be a wait (negative, not a number, over 31 days, a header that is no time) is recorded with `ignored`.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from standby.events.evidence import StatedWait
+from standby.events.vocabulary import WaitSource
+
+__all__ = [
+    "ABSURD_MS",
+    "Floor",
+    "duration_ms",
+    "effective_wait",
+    "sdk_cap_ms",
+    "surfaces_at_once",
+    "wait_floor",
+    "waits_of",
+]
+
+ABSURD_MS = 31 * 86_400_000
+"""Waits beyond this are recorded and not obeyed."""
+SDK_CAP_MS = 60_000
+"""How long an SDK may sleep by itself before the failure is surfaced (TIME-3)."""
+
+_CLIP = 10**15
+_UNIT_MS = {
+    "ms": 1, "msec": 1, "millis": 1, "millisecond": 1, "毫秒": 1,
+    "s": 1000, "sec": 1000, "second": 1000, "秒": 1000, "秒钟": 1000,
+    "m": 60_000, "min": 60_000, "minute": 60_000, "分": 60_000, "分钟": 60_000,
+    "h": 3_600_000, "hr": 3_600_000, "hour": 3_600_000, "小时": 3_600_000, "时": 3_600_000,
+    "d": 86_400_000, "day": 86_400_000, "天": 86_400_000, "日": 86_400_000,
+    "w": 604_800_000, "week": 604_800_000, "周": 604_800_000,
+}  # fmt: skip
+_NUMBER = r"\d{1,12}(?:\.\d{1,9})?"
+_UNIT = (
+    r"(?:milliseconds?|millis|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|weeks?|w"
+    r"|毫秒|秒钟|秒|分钟|分|小时|时|天|日|周)(?![a-z])"
+)
+_SPAN = rf"{_NUMBER}\s?{_UNIT}(?:(?:,|\s|and|und|y){{0,5}}{_NUMBER}\s?{_UNIT}){{0,5}}"
+_TIGHT = r"(?:\d{1,6}(?:\.\d{1,9})?(?:ms|h|m|s|d|w)){1,6}(?![a-z0-9])"
+_ISO = r"\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:\s?(?:z|utc|gmt|[+-]\d\d:?\d\d)(?![a-z]))?"
+_HTTP_DATE = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}, ?\d\d[ -][a-z]{3}[ -]\d{2,4} \d\d:\d\d:\d\d gmt"
+_TOKENS = re.compile(rf"({_NUMBER})\s?({_UNIT})")
+_WHOLE_SPAN = re.compile(rf"\s*(?:{_TIGHT}|{_SPAN})\s*")
+_TIGHT_TOKENS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)(ms|h|m|s|d|w)")
+_TIGHT_WHOLE = re.compile(_TIGHT)
+_ISO_8601_SPAN = re.compile(
+    r"p(?:(\d{1,5})d)?(?:t(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?)?"
+)
+_TRIGGER = re.compile(
+    r"retry|try again|try your request again|wait|reset|available|come back|cooldown|cooling down|renew"
+    r"|refill|backoff|back off|again (?:in|after)"
+)
+_AFTER_TRIGGER = re.compile(
+    r"(?:ing|s|ed)?(?:[\s:=_\"'*\-]{1,4}(?:request|again|after|in|for|within|at|on|about|approximately|around|least"
+    r"|your|the|this|next|another|it|seconds|secs|ms|until|time|automatically|limit|down)){0,5}[\s:=\"'*(~≈]{0,4}"
+    rf"(?:(?P<iso>{_ISO})|(?P<http>{_HTTP_DATE})|(?P<tight>{_TIGHT})|(?P<span>{_SPAN})"
+    r"|(?P<one>(?:an?|one) (?P<unit>second|minute|hour|day|week))\b"
+    r"|(?P<clock>\d{1,2}(?::\d\d)?\s?(?:am|pm)?\s?\(?(?:utc|gmt)\)?)"
+    rf"|(?P<bare>-?{_NUMBER})(?=\s*(?:$|[.,;)\]\"'}}|\n])))"
+)
+_CHINESE = re.compile(rf"(?P<span>{_SPAN})\s?(?:之?后|以后|后再|内)")
+_CHINESE_DATE = re.compile(rf"(?:将在|将于|于|在)\s?(?P<iso>{_ISO})\s?(?:重置|恢复|刷新|解除)")
+_PIPE_EPOCH = re.compile(r"limit reached\|(\d{10})(?!\d)")
+_CLOCK = re.compile(r"(\d{1,2})(?::(\d\d))?\s?(am|pm)?")
+_MAX_TEXT_WAITS = 8
+
+
+def _wait(source: WaitSource, ms: float, name: str = "") -> StatedWait:
+    if math.isnan(ms):
+        return StatedWait(source, 0, name, True)
+    clipped = max(-_CLIP, min(_CLIP, ms))
+    whole = math.ceil(round(clipped, 6))
+    return StatedWait(source, whole, name, whole < 0 or whole > ABSURD_MS)
+
+
+def _unit_ms(unit: str) -> int:
+    return _UNIT_MS.get(unit) or _UNIT_MS[unit.rstrip("s")]
+
+
+def _span_ms(text: str) -> float:
+    if _TIGHT_WHOLE.fullmatch(text):
+        return sum(float(n) * _UNIT_MS[unit] for n, unit in _TIGHT_TOKENS.findall(text))
+    return sum(float(number) * _unit_ms(unit) for number, unit in _TOKENS.findall(text))
+
+
+def duration_ms(text: str, *, unit_ms: int = 1000) -> float | None:
+    """Length of a written time span in ms ("6m0s", "1.5", "320ms", "PT90S"), or None if it is none.
+
+    A bare number counts in units of `unit_ms`. The result may be negative or not finite; callers judge that.
+    """
+    text = text.strip().lower()
+    try:
+        return float(text) * unit_ms
+    except ValueError:
+        pass
+    if _WHOLE_SPAN.fullmatch(text):
+        return _span_ms(text)
+    if len(text) > 1 and (match := _ISO_8601_SPAN.fullmatch(text)):
+        d, h, m, s = (float(group or 0) for group in match.groups())
+        return ((d * 24 + h) * 60 + m) * 60_000 + s * 1000
+    return None
+
+
+def _date_ms(text: str, hours_east: int = 0) -> float | None:
+    """Epoch ms of a date in ISO or HTTP form. A date without a zone is `hours_east` hours ahead of UTC."""
+    text = text.strip()
+    try:
+        if text[:4].isdigit():
+            plain = text.lower().replace("utc", "z").replace("gmt", "z").replace(" z", "z")
+            moment = datetime.fromisoformat(plain.upper())
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=timezone(timedelta(hours=hours_east)))
+        else:
+            moment = parsedate_to_datetime(text)
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=UTC)
+        return moment.timestamp() * 1000
+    except (ValueError, OverflowError, IndexError, TypeError):
+        return None
+
+
+def _until(moment_ms: float | None, received_ms: int) -> float | None:
+    """A moment as a wait; one that has passed is no wait, and without a clock there is none to be had."""
+    if moment_ms is None or not received_ms:
+        return None
+    return max(0.0, moment_ms - received_ms)
+
+
+def _epoch_ms(number: float) -> float | None:
+    """A number that can only be a moment: epoch seconds or milliseconds of this century."""
+    if 1e9 <= number < 1e11:
+        return number * 1000
+    return number if 1e12 <= number < 1e14 else None
+
+
+# --- headers ----------------------------------------------------------------------------------------------
+
+
+def _retry_after(value: str, name: str, received_ms: int) -> StatedWait | None:
+    span = duration_ms(value)
+    if span is not None:
+        moment = _epoch_ms(span / 1000)
+        if moment is None:
+            return _wait(WaitSource.RETRY_AFTER, span, name)
+        left = _until(moment, received_ms)
+    else:
+        moment = _date_ms(value)
+        if moment is None:
+            return StatedWait(WaitSource.RETRY_AFTER, 0, name, True)
+        left = _until(moment, received_ms)
+    return None if left is None else _wait(WaitSource.RETRY_AFTER, left, name)
+
+
+def _reset_ms(value: str, received_ms: int) -> float | None:
+    """A bucket's reset in any of the forms in use: a span, seconds, epoch seconds or ms, a date."""
+    span = duration_ms(value)
+    if span is None:
+        return _until(_date_ms(value), received_ms)
+    moment = _epoch_ms(span / 1000)
+    return span if moment is None else _until(moment, received_ms)
+
+
+def _is_exhausted(headers: Mapping[str, str], reset_name: str) -> bool:
+    left = headers.get(reset_name.replace("reset", "remaining"))
+    if left is None and reset_name == "x-ratelimit-reset":
+        left = headers.get("x-ratelimit-remaining-requests")
+    try:
+        return left is not None and float(left) <= 0
+    except ValueError:
+        return False
+
+
+def _unified(headers: Mapping[str, str], received_ms: int) -> Iterable[StatedWait]:
+    """Usage windows of Anthropic subscriptions and of Codex plans, told by headers only."""
+    for name, value in headers.items():
+        if name.startswith("anthropic-ratelimit-unified") and name.endswith("reset"):
+            if headers.get(name[: -len("reset")] + "status", "").lower() == "rejected":
+                left = _reset_ms(value, received_ms)
+                if left is not None:
+                    yield _wait(WaitSource.SUBSCRIPTION_RESET, left, name)
+        elif name.startswith("x-codex-") and name.endswith("-reset-after-seconds"):
+            used = duration_ms(headers.get(name[: -len("reset-after-seconds")] + "used-percent", "0"))
+            left = duration_ms(value)
+            if used is not None and used >= 100_000 and left is not None:
+                yield _wait(WaitSource.SUBSCRIPTION_RESET, left, name)
+
+
+def _header_waits(headers: Mapping[str, str], received_ms: int) -> list[StatedWait]:
+    found: list[StatedWait] = []
+    for name, value in headers.items():
+        if name in ("retry-after-ms", "x-ms-retry-after-ms", "x-retry-after-ms"):
+            ms = duration_ms(value, unit_ms=1)
+            wait = None if ms is None else _wait(WaitSource.RETRY_AFTER_MS, ms, name)
+            found.append(wait or StatedWait(WaitSource.RETRY_AFTER_MS, 0, name, True))
+        elif name in ("retry-after", "x-retry-after"):
+            stated = _retry_after(value, name, received_ms)
+            if stated is not None:
+                found.append(stated)
+        elif "ratelimit" in name and "reset" in name and _is_exhausted(headers, name):
+            left = None if "unified" in name else _reset_ms(value, received_ms)
+            if left is not None:
+                found.append(_wait(WaitSource.BUCKET_RESET, left, name))
+    return found
+
+
+# --- fields of the body -----------------------------------------------------------------------------------
+
+_RELATIVE = {
+    "retryafter": 1000, "retryafterseconds": 1000, "retryaftersec": 1000, "retryafterms": 1, "retryin": 1000,
+    "retryinseconds": 1000, "retryinms": 1, "retrydelay": 1000, "retrydelayms": 1, "retrydelayseconds": 1000,
+    "resetsinseconds": 1000, "resetinseconds": 1000, "resetafterseconds": 1000, "resetafter": 1000,
+    "resetsin": 1000, "resetin": 1000, "resetsinms": 1, "quotaresetdelay": 1000, "waitseconds": 1000,
+    "waittime": 1000, "waitms": 1, "backoffseconds": 1000, "cooldownseconds": 1000, "cooldownms": 1,
+    "secondsuntilreset": 1000, "estimatedtime": 1000,
+}  # fmt: skip
+_ABSOLUTE = frozenset({
+    "resetsat", "resetat", "resettime", "quotaresettimestamp", "retryat", "nextresettime", "nextresetat",
+    "nextretryat", "ratelimitreset", "limitresetat", "resettimestamp", "availableat",
+})  # fmt: skip
+WAIT_FIELDS = frozenset(_RELATIVE) | _ABSOLUTE
+"""Names of body fields that state a wait, squashed."""
+
+
+def _field_source(name: str) -> WaitSource:
+    if name == "retrydelay":
+        return WaitSource.RETRY_INFO
+    return WaitSource.SUBSCRIPTION_RESET if "reset" in name else WaitSource.BODY_FIELD
+
+
+def _field_wait(name: str, value: object, received_ms: int, hours_east: int) -> StatedWait | None:
+    source = _field_source(name)
+    ms: float | None = None
+    if isinstance(value, dict):  # a protobuf Duration: {"seconds": 32, "nanos": 500000000}
+        seconds, nanos = value.get("seconds", 0), value.get("nanos", 0)
+        if isinstance(seconds, int | float | str) and isinstance(nanos, int | float):
+            seconds_ms = duration_ms(str(seconds))
+            ms = None if seconds_ms is None else seconds_ms + nanos / 1e6
+    elif isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    elif name in _RELATIVE:
+        ms = duration_ms(str(value)[:60], unit_ms=_RELATIVE[name])
+    else:
+        number = duration_ms(str(value)[:60])
+        moment = _date_ms(str(value)[:60], hours_east) if number is None else _epoch_ms(number / 1000)
+        ms = _until(moment, received_ms)
+        if moment is not None and ms is None:
+            return None
+    if ms is None:
+        return StatedWait(source, 0, name, True)
+    return _wait(source, ms, name)
+
+
+# --- text -------------------------------------------------------------------------------------------------
+
+
+def _clock_ms(text: str, received_ms: int) -> float | None:
+    """The next time of day that is meant by "10pm (UTC)" or "00:00 UTC"."""
+    match = _CLOCK.match(text)
+    if match is None or not received_ms:
+        return None
+    hour, minute = int(match[1]), int(match[2] or 0)
+    if match[3]:
+        hour = hour % 12 + (12 if match[3] == "pm" else 0)
+    day = 86_400_000
+    return float((hour * 3_600_000 + minute * 60_000 - received_ms % day) % day)
+
+
+def _matched_ms(match: re.Match[str], received_ms: int, hours_east: int) -> float | None:
+    groups = match.groupdict()
+    if groups.get("iso") or groups.get("http"):
+        return _until(_date_ms(groups.get("iso") or groups["http"], hours_east), received_ms)
+    span = groups.get("tight") or groups.get("span")
+    if span:
+        return _span_ms(span)
+    if groups.get("unit"):
+        return float(_UNIT_MS[groups["unit"]])
+    if groups.get("clock"):
+        return _clock_ms(groups["clock"], received_ms)
+    number = float(groups["bare"])
+    moment = _epoch_ms(number)
+    if moment is not None:
+        return _until(moment, received_ms)
+    return number * (1 if "ms" in match[0].split("=")[0][:14] else 1000)
+
+
+def _text_waits(text: str, received_ms: int, hours_east: int) -> list[StatedWait]:
+    found: list[StatedWait] = []
+    matches: list[re.Match[str]] = []
+    for trigger in _TRIGGER.finditer(text):
+        match = _AFTER_TRIGGER.match(text, trigger.end())
+        if match is not None:
+            matches.append(match)
+        if len(matches) >= _MAX_TEXT_WAITS:
+            break
+    if not text.isascii():
+        matches += [m for p in (_CHINESE, _CHINESE_DATE) if (m := p.search(text))]
+    for match in matches:
+        ms = _matched_ms(match, received_ms, hours_east)
+        if ms is not None:
+            found.append(_wait(WaitSource.TEXT, ms))
+    if "limit reached|" in text and (pipe := _PIPE_EPOCH.search(text)):
+        left = _until(float(pipe[1]) * 1000, received_ms)
+        if left is not None:
+            found.append(_wait(WaitSource.SUBSCRIPTION_RESET, left))
+    return found
+
+
+# --- together ---------------------------------------------------------------------------------------------
+
+
+def waits_of(
+    headers: Mapping[str, str],
+    fields: Iterable[tuple[str, object]],
+    texts: Iterable[str],
+    *,
+    received_ms: int = 0,
+    hours_east: int = 0,
+) -> tuple[StatedWait, ...]:
+    """All waits that a reply states, each once, in the order headers, fields, text.
+
+    `headers` have lower-case names, `fields` squashed names (`WAIT_FIELDS`), `texts` are folded. Dates count
+    from `received_ms` (epoch ms; 0 for unknown, then from the reply's own `date` header, else not at all).
+    `hours_east` is the zone of dates that name none.
+    """
+    found: list[StatedWait] = []
+    if headers:
+        if not received_ms and "date" in headers:
+            received_ms = int(_date_ms(headers["date"]) or 0)
+        found = _header_waits(headers, received_ms)
+    fields = list(fields)
+    relative = any(name in _RELATIVE for name, _ in fields)
+    for name, value in fields:
+        if relative and name in _ABSOLUTE:
+            continue  # the same moment told twice; the span needs no clock
+        stated = _field_wait(name, value, received_ms, hours_east)
+        if stated is not None:
+            found.append(stated)
+    if headers and not any(w.source is WaitSource.SUBSCRIPTION_RESET for w in found):
+        found.extend(_unified(headers, received_ms))
+    for text in texts:
+        found.extend(_text_waits(text, received_ms, hours_east))
+    return tuple(dict.fromkeys(found))
+
+
+def effective_wait(waits: Iterable[StatedWait]) -> StatedWait | None:
+    """The wait to obey: the longest explicit one, else the longest reset of an exhausted bucket (TIME-1, 2)."""
+    explicit: StatedWait | None = None
+    bucket: StatedWait | None = None
+    for wait in waits:
+        if wait.ignored:
+            continue
+        if wait.source is WaitSource.BUCKET_RESET:
+            if bucket is None or wait.ms > bucket.ms:
+                bucket = wait
+        elif explicit is None or wait.ms > explicit.ms:
+            explicit = wait
+    return explicit or bucket
+
+
+class Floor(msgspec.Struct, frozen=True):
+    """How long to wait before the next try: `delay_ms`, and whether the provider asks for too much."""
+
+    delay_ms: int
+    too_long: bool = False
+
+
+def wait_floor(backoff_ms: int, stated_ms: int | None, max_delay_ms: int = 60_000) -> Floor:
+    """The provider's wait is a floor under the backoff, never shortened (TIME-4).
+
+    `max_delay_ms` is `retry.provider.maxRetryDelayMs` (0 for no limit): a stated wait beyond it is not cut
+    but called too long, so that the caller rotates, falls back or fails.
+    """
+    stated = stated_ms or 0
+    return Floor(max(backoff_ms, stated), bool(max_delay_ms) and stated > max_delay_ms)
+
+
+_OFF = frozenset({"0", "false", "off", "none", "disabled"})
+_DECIMAL = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
+
+
+def sdk_cap_ms(setting: str | None) -> int | None:
+    """Cap in ms on the waits inside an SDK (TIME-3), None when switched off.
+
+    `setting` is the text of `OPENCLAW_SDK_RETRY_MAX_WAIT_SECONDS` (TIME-6), read by the host: a positive
+    decimal number of seconds, or 0, false, off, none, disabled; anything else leaves the default of 60 s.
+    """
+    text = (setting or "").strip().lower()
+    if text in _OFF:
+        return None
+    if _DECIMAL.fullmatch(text) and float(text) > 0:
+        return math.ceil(float(text) * 1000)
+    return SDK_CAP_MS
+
+
+def surfaces_at_once(status: int | None, wait_ms: int | None, cap_ms: int | None) -> bool:
+    """Whether a retryable response must not be slept on inside the SDK, so that failover can run (TIME-3).
+
+    Retryable are 408, 409, 429 and 5xx; the wait must be strictly longer than the cap. A 429 that states
+    no wait is surfaced too, since the SDK would guess one.
+    """
+    if cap_ms is None or status is None or not (status in (408, 409, 429) or status >= 500):
+        return False
+    return status == 429 if wait_ms is None else wait_ms > cap_ms

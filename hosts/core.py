@@ -1,0 +1,301 @@
+"""The core behind a door: a log, its live view, and the one way in which commits come about.
+
+Under the store's write lock: read the tail that others wrote, fold it, plan on the whole log, insert at the
+next position (the head rule). There is nothing to retry and no decision rests on a stale view. Clock and
+randomness come in here and nowhere below.
+"""
+
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import Self
+
+from standby.engine.apply import apply
+from standby.engine.checkpoint import VERSION, dump, load
+from standby.engine.plan import needless, plan
+from standby.engine.view import View
+from standby.events.codec import COMMIT_LIMIT, decode, encode, link
+from standby.events.commit import Commit, Stamp
+from standby.events.errors import BadReport, DamagedLog
+from standby.events.facts import (
+    Fact,
+    ObservedProfile,
+    PolicyAdopted,
+    ProfilesObserved,
+    RuntimeStarted,
+    SubjectErased,
+)
+from standby.events.memory import MemoryStore
+from standby.events.names import SALT_BYTES, Aside, alias_for
+from standby.events.policy import Policy
+from standby.events.sqlite import SQLiteStore
+from standby.events.store import CheckpointRow, Row, Store, Transaction
+
+__all__ = ["CHECKPOINT_EVERY", "Core", "fold_row", "load_view", "open_store", "wall_clock"]
+
+CHECKPOINT_EVERY = 50_000
+"""A core that has folded more commits than this since the last checkpoint writes one when it closes."""
+
+
+def wall_clock() -> int:
+    """Epoch milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def _draw() -> int:
+    return random.getrandbits(32)
+
+
+def open_store(where: str | Path, *, synchronous: str = "full", create: bool = True) -> Store:
+    """The store that a path names; ":memory:" is one that nobody keeps."""
+    if str(where) == ":memory:":
+        return MemoryStore()
+    return SQLiteStore(where, synchronous=synchronous, create=create)
+
+
+def fold_row(view: View, row: Row) -> Commit:
+    """Check a stored row against its predecessor and fold it.
+
+    Raises:
+        DamagedLog: position, bytes or hash are not what they should be.
+    """
+    position = view.position + 1
+    if row.position != position:
+        raise DamagedLog(f"position {position} is missing, position {row.position} follows", position)
+    if link(view.hash, row.body) != row.hash:
+        raise DamagedLog(
+            f"position {position} is not what was written: its hash differs; run `standby verify`, "
+            "and restore the log from a copy",
+            position,
+        )
+    commit = decode(row.body, position)
+    apply(view, commit)
+    view.hash = row.hash
+    return commit
+
+
+def load_view(store: Store, *, checkpointed: bool = True, upto: int | None = None) -> View:
+    """The view of a log: from its newest checkpoint where that fits, and the tail after it."""
+    view = View()
+    row = store.checkpoint() if checkpointed and upto is None else None
+    if row is not None:
+        view = load(row) or view
+    for stored in store.read(view.position):
+        if upto is not None and stored.position > upto:
+            break
+        fold_row(view, stored)
+    return view
+
+
+class Core:
+    """A log that is written to as one runtime.
+
+    Args:
+        store: where commits lie.
+        slot: name of the runtime; None takes a random one. Give a name of its own to a service that is
+            restarted in place, so that what was local to its former life ends in the log, too.
+        clock: epoch milliseconds; tests and simulations bring their own.
+        draw: gives 32 random bits.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        slot: str | None = None,
+        clock: Callable[[], int] = wall_clock,
+        draw: Callable[[], int] = _draw,
+        salt: Callable[[], bytes] = lambda: secrets.token_bytes(SALT_BYTES),
+    ) -> None:
+        self.store = store
+        self.slot = slot or f"r-{secrets.token_hex(6)}"
+        self.clock = clock
+        self._draw = draw
+        self._salt = salt
+        self._lock = RLock()
+        self._transaction: Transaction | None = None
+        self._stale = False
+        self._aliases: dict[tuple[str, str], str] = {}
+        self.view = load_view(store)
+        self._folded_from = self.view.position
+        self.epoch = 0
+        self.start()
+
+    # ---- writing -------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to write as this slot; whatever wrote as it before is ended."""
+        with self.group() as transaction:
+            runtime = self.view.runtimes.get(self.slot)
+            self.epoch = (runtime.epoch if runtime else 0) + 1
+            self._append(transaction, RuntimeStarted(slot=self.slot, epoch=self.epoch))
+
+    def submit(self, fact: Fact, asides: Iterable[Aside] = ()) -> Commit | None:
+        """Commit a fact and the decisions that follow from it.
+
+        Returns:
+            The commit, or None when the log already says so and nothing was written.
+
+        Raises:
+            BadReport: the fact makes no sense on this log; nothing was written.
+            RuntimeEnded: the slot was started again elsewhere.
+        """
+        with self.group() as transaction:
+            for aside in asides:
+                transaction.put_aside(aside)
+            return self._append(transaction, fact)
+
+    @contextmanager
+    def group(self) -> Iterator[Transaction]:
+        """One transaction for everything that is submitted inside; each fact keeps its own commit.
+
+        If the transaction fails none of it was written, and the view is read again from the log.
+        """
+        with self._lock:
+            if self._transaction is not None:
+                yield self._transaction
+                return
+            try:
+                with self.store.transaction() as transaction:
+                    self._catch_up(transaction)
+                    self._transaction = transaction
+                    yield transaction
+            except BaseException:
+                self._stale = True
+                raise
+            finally:
+                self._transaction = None
+
+    def _catch_up(self, transaction: Transaction) -> None:
+        if self._stale:
+            self.view = load_view(self.store)
+            self._aliases.clear()
+            self._stale = False
+        for row in transaction.tail(self.view.position):
+            if isinstance(fold_row(self.view, row).fact, SubjectErased):
+                self._aliases.clear()
+
+    def _append(self, transaction: Transaction, fact: Fact) -> Commit | None:
+        view = self.view
+        runtime = view.runtimes.get(self.slot)
+        at_ms = max(self.clock(), runtime.at_ms if runtime else 0)
+        stamp = Stamp(at_ms, self._draw(), self.slot, self.epoch)
+        if needless(view, fact, stamp):
+            return None
+        decisions = plan(view, fact, stamp)
+        commit = Commit(at_ms, self.slot, self.epoch, stamp.draw, fact, decisions)
+        body = encode(commit)
+        if len(body) > COMMIT_LIMIT:
+            raise BadReport(
+                f"the commit would have {len(body)} bytes, at most {COMMIT_LIMIT} are allowed; "
+                "shorten the chain or the policy"
+            )
+        row = transaction.append(body)
+        apply(view, commit)
+        view.hash = row.hash
+        return commit
+
+    # ---- names ---------------------------------------------------------------------------------------------
+
+    def alias(self, kind: str, name: str, transaction: Transaction) -> str:
+        """The alias of a name, made up and written down when it is new."""
+        alias = self._aliases.get((kind, name)) or transaction.alias(kind, name)
+        if alias is None:
+            salt = self._salt()
+            alias = alias_for(kind, salt, name)
+            transaction.put_aside(Aside(alias, kind, alias, salt, name))
+        self._aliases[kind, name] = alias
+        return alias
+
+    def text_aside(self, text: str, subject: str) -> Aside:
+        """A side-table entry for a text that goes when `subject` is erased."""
+        salt = self._salt()
+        return Aside(alias_for("text", salt, text), "text", subject, salt, text)
+
+    def known_alias(self, kind: str, name: str) -> str | None:
+        """The alias of a name, or None if the log does not know it."""
+        with self.group() as transaction:
+            return transaction.alias(kind, name)
+
+    def name_of(self, alias: str) -> str:
+        """The name behind an alias; the alias itself when it was erased."""
+        aside = self.store.aside(alias) if alias else None
+        return alias if aside is None else aside.text
+
+    def text_of(self, alias: str) -> str:
+        """A kept text, or "" when there is none (any more)."""
+        aside = self.store.aside(alias) if alias else None
+        return "" if aside is None else aside.text
+
+    # ---- configuration -------------------------------------------------------------------------------------
+
+    def adopt(self, policy: Policy) -> bool:
+        """Adopt a policy unless it is the one in force; says whether it was new."""
+        with self.group() as transaction:
+            if self.view.policy_at and self.view.policy() == policy:
+                return False
+            return self._append(transaction, PolicyAdopted(policy=policy)) is not None
+
+    def observe(
+        self, profiles: tuple[ObservedProfile, ...], order: dict[str, tuple[str, ...]] | None = None
+    ) -> bool:
+        """Report the credentials there are, unless the log knows just these."""
+        fact = ProfilesObserved(profiles=profiles, order=order or {})
+        with self.group() as transaction:
+            known = {
+                alias: health.observed
+                for alias, health in self.view.profiles.items()
+                if health.observed is not None
+            }
+            same = known == {p.alias: p for p in profiles} and self.view.order == fact.order
+            stocked = [alias for stock in self.view.stock.values() for alias in stock]
+            if same and sorted(stocked) == sorted(known):
+                return False
+            return self._append(transaction, fact) is not None
+
+    def erase(self, kind: str, name: str) -> int:
+        """Delete a name and every text that belongs to it; says how many entries went.
+
+        Raises:
+            BadReport: the log does not know the name.
+        """
+        with self.group() as transaction:
+            alias = transaction.alias(kind, name)
+            if alias is None:
+                raise BadReport(f"no {kind} {name!r} is known to this log")
+            self._append(transaction, SubjectErased(subject=alias))
+            gone = transaction.erase(alias)
+            self._aliases.clear()
+            return gone
+
+    # ---- the end -------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the present view."""
+        with self._lock:
+            self.store.save_checkpoint(
+                CheckpointRow(self.view.position, self.view.hash, VERSION, dump(self.view))
+            )
+
+    def close(self) -> None:
+        """Checkpoint if that is worth it, and give the store back."""
+        with self._lock:
+            if not self._stale and self.view.position - self._folded_from >= CHECKPOINT_EVERY:
+                self.checkpoint()
+            self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,161 @@
+"""Health of auth profiles: what blocks which model of which profile, and until when.
+
+A health cell is one (model or all models, reason, kind) of a profile, so that a second model's failure never
+widens the first one's block and a missing model blocks no other (OURS-1). Profile health follows log order:
+each block and each clearing carries `evidence_ms`, the start of the call that it rests on. Whether a cell
+blocks is a question with a moment in it; folds know no clock. A deadline that is exactly now has passed.
+"""
+
+import msgspec
+
+from standby.events.decisions import BlockCleared, BlockSet
+from standby.events.facts import ObservedProfile, QuotaObserved
+from standby.events.vocabulary import BlockKind, Failure
+
+__all__ = [
+    "Cell",
+    "Health",
+    "blocking",
+    "cell_of",
+    "cleared_since",
+    "documented_stats",
+    "fold_block_cleared",
+    "fold_block_set",
+    "fold_quota",
+    "fold_use",
+]
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One block of a profile."""
+
+    model: str
+    """`provider/model`; "" is every model."""
+    reason: Failure
+    kind: BlockKind
+    until_ms: int
+    evidence_ms: int
+    ours: bool = False
+
+    def covers(self, model: str) -> bool:
+        """Whether this cell speaks about `model`."""
+        return not self.model or self.model == model
+
+
+class Health(msgspec.Struct):
+    """All that is known of one profile. `observed` is None when its credential is not there (any more)."""
+
+    observed: ObservedProfile | None = None
+    cells: tuple[Cell, ...] = ()
+    counters: dict[str, int] = {}
+    last_failure_ms: int | None = None
+    last_used_ms: int = 0
+    """When a call with it last succeeded; 0 is never (ORD-4)."""
+    cleared_ms: dict[str, int] = {}
+    """Start of the newest successful call, by model: older evidence cannot block again."""
+    checked_ms: int = 0
+    """Moment of the newest quota check (COOL-19)."""
+
+
+def blocking(health: Health, model: str, now_ms: int) -> Cell | None:
+    """The cell that blocks `model` longest at `now_ms`, or None when the profile may be used.
+
+    With `model=""` only blocks of the whole profile count.
+    """
+    longest = None
+    for cell in health.cells:
+        if (
+            cell.until_ms > now_ms
+            and cell.covers(model)
+            and (longest is None or cell.until_ms > longest.until_ms)
+        ):
+            longest = cell
+    return longest
+
+
+def cell_of(health: Health, model: str, reason: Failure, kind: BlockKind) -> Cell | None:
+    """The cell with exactly this scope."""
+    for cell in health.cells:
+        if cell.model == model and cell.reason is reason and cell.kind is kind:
+            return cell
+    return None
+
+
+def fold_block_set(health: Health, event: BlockSet, at_ms: int) -> None:
+    """A cell takes the decided deadline; expired cells are swept on the way."""
+    kept = [
+        cell
+        for cell in health.cells
+        if cell.until_ms > at_ms
+        and not (cell.model == event.model and cell.reason is event.reason and cell.kind is event.kind)
+    ]
+    kept.append(Cell(event.model, event.reason, event.kind, event.until_ms, event.evidence_ms, event.ours))
+    health.cells = tuple(kept)
+    if event.counter:
+        health.counters = {**health.counters, event.counter: event.count}
+        health.last_failure_ms = at_ms
+
+
+def fold_block_cleared(health: Health, event: BlockCleared) -> None:
+    """Cells that rest on no newer evidence go; without a reason the counters go too."""
+    health.cells = tuple(
+        cell
+        for cell in health.cells
+        if not (
+            cell.covers(event.model)
+            and cell.evidence_ms <= event.evidence_ms
+            and (event.reason is None or cell.reason is event.reason)
+        )
+    )
+    if event.reason is None:
+        health.counters = {}
+
+
+def fold_use(health: Health, model: str, started_ms: int, at_ms: int) -> None:
+    """A call with the profile succeeded."""
+    health.last_used_ms = max(health.last_used_ms, at_ms)
+    if health.cleared_ms.get(model, 0) < started_ms:
+        health.cleared_ms = {**health.cleared_ms, model: started_ms}
+
+
+def cleared_since(health: Health, model: str) -> int:
+    """Start of the newest success that evidence about `model` ("" is the whole profile) has to beat."""
+    if model:
+        return health.cleared_ms.get(model, 0)
+    return max(health.cleared_ms.values(), default=0)
+
+
+def documented_stats(health: Health, now_ms: int) -> dict[str, int | str]:
+    """The documented `usageStats` entry of a profile as a view of its cells (COOL-7).
+
+    Keys that have nothing to say are left out. `cooldownModel` stands only when every cooldown that is open
+    belongs to the same model (COOL-6).
+    """
+    stats: dict[str, int | str] = {}
+    if health.last_used_ms:
+        stats["lastUsed"] = health.last_used_ms
+    if count := sum(health.counters.values()):
+        stats["errorCount"] = count
+    if health.last_failure_ms is not None:
+        stats["lastFailureAt"] = health.last_failure_ms
+    for kind, until, reason in (
+        (BlockKind.COOLDOWN, "cooldownUntil", "cooldownReason"),
+        (BlockKind.DISABLED, "disabledUntil", "disabledReason"),
+        (BlockKind.WINDOW, "blockedUntil", "blockedReason"),
+    ):
+        cells = [cell for cell in health.cells if cell.kind is kind and cell.until_ms > now_ms]
+        if not cells:
+            continue
+        longest = max(cells, key=lambda cell: cell.until_ms)
+        stats[until] = longest.until_ms
+        stats[reason] = "subscription_limit" if kind is BlockKind.WINDOW else longest.reason.value
+        models = {cell.model for cell in cells}
+        if kind is BlockKind.COOLDOWN and len(models) == 1 and (model := models.pop()):
+            stats["cooldownModel"] = model.partition("/")[2]
+    return stats
+
+
+def fold_quota(health: Health, event: QuotaObserved) -> None:
+    """A quota check is remembered, so that an older one cannot speak after it."""
+    if event.valid:
+        health.checked_ms = max(health.checked_ms, event.checked_ms)

@@ -1,0 +1,36 @@
+"""Runtimes: slots, their epochs, and what is process-local to them.
+
+What the rules call in memory of a process (check throttles, sticky fallbacks, skip markers) belongs to a slot
+in its present epoch and ends when the slot starts again. A commit of an ended epoch is refused.
+"""
+
+import msgspec
+
+__all__ = ["Runtime", "fold_check", "fold_start"]
+
+CHECKS_KEPT = 256
+"""Most providers whose last check a runtime remembers; the oldest goes first."""
+
+
+class Runtime(msgspec.Struct):
+    """One slot."""
+
+    epoch: int = 0
+    at_ms: int = 0
+    """Moment of its last commit: moments never fall within one runtime."""
+    checks: dict[str, int] = {}
+    """When the primary of a provider was last checked in spite of its blocks (PROBE-3)."""
+
+
+def fold_start(runtime: Runtime, epoch: int) -> None:
+    """The slot starts again: nothing of its former life is left."""
+    runtime.epoch = epoch
+    runtime.checks = {}
+
+
+def fold_check(runtime: Runtime, provider: str, at_ms: int) -> None:
+    """A check of the provider's primary was admitted."""
+    checks = {**runtime.checks, provider: at_ms}
+    if len(checks) > CHECKS_KEPT:
+        del checks[min(checks, key=lambda key: checks[key])]
+    runtime.checks = checks

@@ -1,0 +1,127 @@
+"""Tables of records that folds write to, and their copy-on-write twin that `plan` thinks in.
+
+A record is a mutable msgspec struct whose values are immutable, so that a shallow copy is a true copy. A fold
+asks a table for a record with `edit` and sets attributes. `Table` hands out the record itself; `Overlay`
+copies it first and leaves the table below untouched, so that `plan` can fold its own decisions as it makes
+them, with the very functions that `apply` uses, and stay pure.
+"""
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from typing import Any, Generic, Protocol, TypeVar
+
+__all__ = ["Editable", "LazyTable", "Overlay", "Table"]
+
+T = TypeVar("T")
+
+
+class Editable(Protocol[T]):  # invariant on purpose: records are written through it
+    """What folds and questions need of a table."""
+
+    def get(self, key: str, /) -> T | None:
+        """The record to look at, or None."""
+
+    def edit(self, key: str, /) -> T:
+        """The record to write to; an unknown key makes a new one."""
+
+    def drop(self, key: str, /) -> None:
+        """Forget the record."""
+
+    def keys_now(self) -> Iterator[str]:
+        """Every key there is."""
+
+
+class Table(dict[str, T], Generic[T]):
+    """Records by key."""
+
+    def __init__(self, new: Callable[[], T]) -> None:
+        super().__init__()
+        self._new = new
+
+    def edit(self, key: str, /) -> T:
+        record = self.get(key)
+        if record is None:
+            record = self[key] = self._new()
+        return record
+
+    def drop(self, key: str, /) -> None:
+        self.pop(key, None)
+
+    def keys_now(self) -> Iterator[str]:
+        return iter(list(self))
+
+    def fresh(self) -> T:
+        """A new record that is in no table yet."""
+        return self._new()
+
+    def known(self, key: str, /) -> bool:
+        """Whether there is a record."""
+        return key in self
+
+
+class LazyTable(Table[T]):
+    """A table whose records may still be encoded, as a checkpoint brings them: each is decoded when asked for.
+
+    So a log with very many sessions opens in the time that its checkpoint takes to be read.
+    """
+
+    def __init__(
+        self, new: Callable[[], T], raw: dict[str, Any] | None = None, decode: Callable[[Any], T] | None = None
+    ) -> None:
+        super().__init__(new)
+        self._raw = raw or {}
+        self._decode = decode
+
+    def get(self, key: str, /) -> T | None:  # type: ignore[override]
+        record = dict.get(self, key)
+        if record is None and self._decode is not None and key in self._raw:
+            record = self[key] = self._decode(self._raw.pop(key))
+        return record
+
+    def drop(self, key: str, /) -> None:
+        self._raw.pop(key, None)
+        super().drop(key)
+
+    def keys_now(self) -> Iterator[str]:
+        return iter([*self._raw, *self])
+
+    def known(self, key: str, /) -> bool:
+        return key in self or key in self._raw
+
+    def everything(self) -> dict[str, Any]:
+        """Every record by key, those still encoded as they are."""
+        return {**self._raw, **self}
+
+
+class Overlay(Generic[T]):
+    """A table seen through changes of its own."""
+
+    __slots__ = ("_below", "_changed")
+
+    def __init__(self, below: Table[T]) -> None:
+        self._below = below
+        self._changed: dict[str, T | None] = {}
+
+    def get(self, key: str, /) -> T | None:
+        if key in self._changed:
+            return self._changed[key]
+        return self._below.get(key)
+
+    def edit(self, key: str, /) -> T:
+        record = self._changed.get(key)
+        if record is None:
+            below = None if key in self._changed else self._below.get(key)
+            record = self._below.fresh() if below is None else copy(below)
+            self._changed[key] = record
+        return record
+
+    def drop(self, key: str, /) -> None:
+        self._changed[key] = None
+
+    def keys_now(self) -> Iterator[str]:
+        for key in self._below.keys_now():
+            if self._changed.get(key, self) is not None:
+                yield key
+        for key, record in list(self._changed.items()):
+            if record is not None and not self._below.known(key):
+                yield key
