@@ -30,7 +30,7 @@ VERSION = f"view 1, logic {LOGIC}"
 class _Image(msgspec.Struct, array_like=True):
     position: int
     policy_at: int
-    policies: dict[int, Policy]
+    policies: list[tuple[int, Policy]]
     order: dict[str, tuple[str, ...]]
     stock: dict[str, tuple[str, ...]]
     profiles: dict[str, Health]
@@ -58,7 +58,7 @@ def dump(view: View) -> bytes:
     image = _Image(
         view.position,
         view.policy_at,
-        view.policies,
+        sorted(view.policies.items()),
         view.order,
         view.stock,
         dict(view.profiles),
@@ -84,7 +84,7 @@ def load(row: CheckpointRow) -> View | None:
         return None
     view = View()
     view.position, view.hash = image.position, row.hash
-    view.policy_at, view.policies = image.policy_at, image.policies
+    view.policy_at, view.policies = image.policy_at, dict(image.policies)
     view.order, view.stock = image.order, image.stock
     view.profiles.update(image.profiles)
     view.runtimes.update(image.runtimes)

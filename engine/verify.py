@@ -77,9 +77,7 @@ def _difference(where: int, expected: tuple[object, ...], stored: tuple[object, 
                 f"position {where}: decision {index + 1} is not the one that follows from the log: "
                 f"stored {_say(found)}, recomputed {_say(wanted)}"
             )
-    return (
-        f"position {where}: {len(stored)} decisions are stored, {len(expected)} follow from the log"
-    )
+    return f"position {where}: {len(stored)} decisions are stored, {len(expected)} follow from the log"
 
 
 def _say(value: object) -> str:
@@ -121,7 +119,9 @@ def verify(
             if head is not None and row.position == head.position:
                 seen_head = row.hash == head.hash
                 if not seen_head:
-                    raise DamagedLog(f"position {row.position} is not the one that the kept head names", row.position)
+                    raise DamagedLog(
+                        f"position {row.position} is not the one that the kept head names", row.position
+                    )
             if checkpoint is not None and encode_view is not None and row.position == checkpoint.position:
                 _check_checkpoint(checkpoint, row, encode_view(view))
             if progress is not None and row.position % 1000 == 0:

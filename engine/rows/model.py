@@ -184,9 +184,7 @@ def _is_match(one: _Compiled, context: Context) -> bool:
     for alternatives in one.says:
         if alternatives.isdisjoint(context.said):
             return False
-    if one.unless and not (
-        one.unless.isdisjoint(context.said) and one.unless.isdisjoint(context.tokens)
-    ):
+    if one.unless and not (one.unless.isdisjoint(context.said) and one.unless.isdisjoint(context.tokens)):
         return False
     return not one.guarded or _passes_guards(one.row, context)
 

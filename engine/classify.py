@@ -1,0 +1,194 @@
+"""Classification: from typed evidence to a reading of it (CLS, OURS-2 to OURS-6). Pure.
+
+A reading says what failed (`reason`), which row said so, which rows matched too and lost, how long the provider
+asked to wait, and the few facts that later decisions ask for. It is made from `Evidence` alone, without the
+text, so that it can be made again at any time.
+"""
+
+from functools import lru_cache
+
+import msgspec
+
+from standby.engine.evidence import Reply, extract
+from standby.engine.rows import RULESETS, TABLE, Context, Row, ruleset_table
+from standby.engine.rows.words import squash
+from standby.engine.timing import effective_wait
+from standby.events.evidence import Evidence, OperatorRow
+from standby.events.vocabulary import Failure, RefusalKind, WaitSource
+
+__all__ = ["NOTHING", "Reading", "classify", "read", "recognised", "status_of"]
+
+NOTHING = "nothing"
+"""Row id when no row matched."""
+
+_LONG_WAIT_MS = 60_000
+_SUBSCRIPTION_WAIT_MS = 600_000
+
+_STATUS = {
+    Failure.BILLING: 402, Failure.RATE_LIMIT: 429, Failure.OVERLOADED: 503, Failure.AUTH: 401,
+    Failure.AUTH_PERMANENT: 403, Failure.TIMEOUT: 408, Failure.FORMAT: 400, Failure.MODEL_NOT_FOUND: 404,
+    Failure.SESSION_EXPIRED: 410, Failure.SERVER_ERROR: 500, Failure.TLS_CERTIFICATE: 502,
+    Failure.CONTEXT_OVERFLOW: 413, Failure.REQUEST_SIZE_CEILING: 413,
+}  # fmt: skip
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What a failure is taken to be."""
+
+    reason: Failure
+    kind: RefusalKind = RefusalKind.GENERIC
+    row: str
+    """Id of the row that won; "nothing" when none matched."""
+    matched: tuple[str, ...] = ()
+    """What the winning row matched: the status, codes, phrase lines."""
+    also_matched: tuple[str, ...] = ()
+    """Rows that matched too and lost, each with what it matched: `rate.status (429)`."""
+    retry_after_ms: int | None = None
+    """The wait that the provider stated, from the moment its reply came; None if it stated none."""
+    wait_source: WaitSource | None = None
+    long_window: bool = False
+    """A day, week, month or plan is used up: trying the same model again soon is pointless."""
+    missing_model: bool = False
+    """The failure says outright that the model is unknown, missing or retired (FLOW-8)."""
+    size_ceiling: bool = False
+    """One request asks for more than the provider grants in a whole window (CLS-18)."""
+    names_reasoning: bool = False
+    """The provider names a reasoning or thinking parameter (CLS-22)."""
+    organisation_tpm: bool = False
+    """The tokens per minute of a whole organisation are used up (GATE-1)."""
+    subscription: bool = False
+    """A usage window whose reset the provider reports: a block of its own (COOL-13)."""
+    aborted: bool = False
+    """Somebody stopped the call on purpose; the provider did not fail (ADV-2)."""
+    status: int | None = None
+    """Status to show: the provider's own, else the one that the reason stands for (CLS-23)."""
+    table: str = TABLE
+
+
+def status_of(reason: Failure) -> int | None:
+    """The HTTP-like status that a reason stands for when the provider gave none."""
+    return _STATUS.get(reason)
+
+
+def recognised(reading: Reading) -> bool:
+    """Whether anything was recognised: a row decided, and not one that only labels the lack of detail."""
+    return reading.row.partition(".")[0] != NOTHING and not reading.aborted
+
+
+@lru_cache(maxsize=4096)
+def _said(hits: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(hits) | {hit.partition(".")[0] for hit in hits}
+
+
+def _context(evidence: Evidence, ruleset: str) -> Context:
+    tokens = {squash(evidence.code), squash(evidence.error_type), *evidence.tokens}
+    tokens.discard("")
+    said = _said(evidence.hits)
+    status, soft = evidence.status, evidence.soft
+    if status is not None and status < 400:
+        status = None
+    if status is None and "marker402" in said:
+        status, soft = 402, True
+    return Context(
+        families=RULESETS[ruleset].families(evidence.provider),
+        status=status,
+        soft=soft,
+        tokens=frozenset(tokens),
+        said=said,
+        hits=evidence.hits,
+        param=evidence.param,
+        origin=evidence.origin,
+        bare=not evidence.hits and not tokens and evidence.size == 0,
+    )
+
+
+def _matched(row: Row, context: Context) -> tuple[str, ...]:
+    """What in the evidence made a row match."""
+    found: list[str] = []
+    if row.statuses and context.status is not None:
+        found.append(str(context.status))
+    found += sorted(context.tokens.intersection(row.tokens))
+    wanted = {word for entry in row.says for word in entry.split("|")}
+    found += [hit for hit in context.hits if hit in wanted or hit.partition(".")[0] in wanted]
+    if row.params:
+        found.append(f"param {context.param}")
+    return tuple(found[:8])
+
+
+def _names_reasoning(context: Context) -> bool:
+    param = squash(context.param)
+    return "reasoning" in context.said or "reasoning" in param or "thinking" in param
+
+
+def _is_long(context: Context, flags: frozenset[str], wait_ms: int | None) -> bool:
+    """Whether the window is long: a per-minute unit speaks against words such as "quota exceeded"."""
+    per_day = any("perday" in token for token in context.tokens)
+    if per_day or "long_window" in flags or (wait_ms is not None and wait_ms > _LONG_WAIT_MS):
+        return True
+    return "long" in context.said and "short" not in context.said
+
+
+def classify(
+    evidence: Evidence, *, ruleset: str = "2026-10", extra_rows: tuple[OperatorRow, ...] = ()
+) -> Reading:
+    """What the evidence says under a ruleset. Raises KeyError for an unknown ruleset, nothing else.
+
+    `extra_rows` are the operator's, tried first (OURS-6); their text literals count only if the evidence was
+    extracted with the same rows.
+    """
+    context = _context(evidence, ruleset)
+    winners = ruleset_table(ruleset, extra_rows).matches(context)
+    wait = effective_wait(evidence.waits)
+    wait_ms = None if wait is None else wait.ms
+    if winners:
+        row, *losers = winners
+        reason = row.reason or RULESETS[ruleset].nothing
+        name = row.id if row.reason is not None or row.flags else f"{NOTHING}.{row.id}"
+        flags = frozenset(row.flags)
+        kind = row.kind
+    else:
+        row, losers, reason, name = None, [], RULESETS[ruleset].nothing, NOTHING
+        flags, kind = frozenset(), RefusalKind.GENERIC
+    limited = reason in (Failure.RATE_LIMIT, Failure.BILLING)
+    long_window = limited and _is_long(context, flags, wait_ms)
+    return Reading(
+        reason=reason,
+        kind=kind,
+        row=name,
+        matched=() if row is None else _matched(row, context),
+        also_matched=tuple([_loser(one, context) for one in losers[:12]]),
+        retry_after_ms=wait_ms,
+        wait_source=None if wait is None else wait.source,
+        long_window=long_window,
+        missing_model="missing_model" in flags and "access" not in context.said,
+        size_ceiling="size_ceiling" in flags,
+        names_reasoning="names_reasoning" in flags or (reason is Failure.FORMAT and _names_reasoning(context)),
+        organisation_tpm="organisation_tpm" in flags
+        or (reason is Failure.RATE_LIMIT and "org" in context.said and "tpm" in context.said),
+        subscription="subscription" in flags or (limited and _is_subscription(context, wait_ms, evidence)),
+        aborted="aborted" in flags,
+        status=_shown_status(evidence, context, reason),
+    )
+
+
+def _loser(row: Row, context: Context) -> str:
+    matched = _matched(row, context)
+    return f"{row.id} ({', '.join(matched)})" if matched else row.id
+
+
+def _shown_status(evidence: Evidence, context: Context, reason: Failure) -> int | None:
+    if evidence.status is not None and evidence.status >= 400:
+        return evidence.status
+    return context.status or status_of(reason)
+
+
+def _is_subscription(context: Context, wait_ms: int | None, evidence: Evidence) -> bool:
+    if any(w.source is WaitSource.SUBSCRIPTION_RESET and not w.ignored for w in evidence.waits):
+        return True
+    return "periodic" in context.said and wait_ms is not None and wait_ms >= _SUBSCRIPTION_WAIT_MS
+
+
+def read(reply: Reply, *, ruleset: str = "2026-10", extra_rows: tuple[OperatorRow, ...] = ()) -> Reading:
+    """Extract and classify in one go, for callers that keep no evidence."""
+    evidence = extract(reply, limit_bytes=0, extra_rows=extra_rows).evidence
+    return classify(evidence, ruleset=ruleset, extra_rows=extra_rows)

@@ -1,0 +1,88 @@
+"""The classification tables: phrases, codes and decision rows, and what is compiled from them.
+
+Two layers. *Phrases* (`says_*`) and *codes* (`tokens`) name what a provider can say; they grow one line at a
+time and decide nothing. *Decision rows* (`ruleset_*`) say which reading wins when several things were said;
+their order is a ruleset's theory and differs between rulesets.
+"""
+
+from functools import cache, lru_cache
+
+import msgspec
+
+from standby.engine.rows import ruleset_2026_04, ruleset_2026_10
+from standby.engine.rows.model import Context, Row, Table
+from standby.engine.rows.operator import OperatorTable, check_operator_rows
+from standby.engine.rows.phrases import Phrasebook, Say, say
+from standby.engine.rows.providers import FamilyFinder, families_containing, families_exact
+from standby.engine.rows.says_quota import QUOTA_SAYS
+from standby.engine.rows.says_request import REQUEST_SAYS
+from standby.engine.rows.says_service import SERVICE_SAYS
+from standby.events.evidence import OperatorRow
+from standby.events.vocabulary import Failure
+
+__all__ = [
+    "RULESETS",
+    "SAYS",
+    "TABLE",
+    "Context",
+    "Row",
+    "RulesetTable",
+    "Say",
+    "Table",
+    "check_operator_rows",
+    "compiled_operator_rows",
+    "phrasebook",
+    "ruleset_table",
+]
+
+TABLE = "1"
+"""Version of phrases, codes and rows together. A test pins their content to it: whoever changes a line that has
+been released gives the tables a new number."""
+
+SCOPED_SAYS = (
+    say("key-limit.words", "key ~1 limit ~2 exceed|reach|hit", "api key budget limit", seen="OpenRouter"),
+    say("workers-ai.quota", "workers ai ~6 quota limit exceed", "workers ai ~6 quota"),
+    say("not-found.words", "not found"),
+)
+
+SAYS: tuple[Say, ...] = (*QUOTA_SAYS, *REQUEST_SAYS, *SERVICE_SAYS, *SCOPED_SAYS)
+
+
+class RulesetTable(msgspec.Struct, frozen=True):
+    """What a ruleset brings to classification, as values: rows and named strategies."""
+
+    id: str
+    rows: tuple[Row, ...]
+    families: FamilyFinder
+    """How provider ids are compared: whole, or by what they contain."""
+    nothing: Failure
+    """What is said when no row matches."""
+
+
+RULESETS = {
+    table.id: table
+    for table in (
+        RulesetTable("2026-10", ruleset_2026_10.ROWS, families_exact, Failure.UNCLASSIFIED),
+        RulesetTable("2026-04", ruleset_2026_04.ROWS, families_containing, Failure.UNKNOWN),
+    )
+}
+
+
+@cache
+def phrasebook() -> Phrasebook:
+    """All phrases, compiled once."""
+    return Phrasebook(SAYS)
+
+
+@lru_cache(maxsize=32)
+def ruleset_table(ruleset: str, extra_rows: tuple[OperatorRow, ...] = ()) -> Table:
+    """The compiled rows of a ruleset, operator rows in front. Raises KeyError for an unknown ruleset."""
+    return Table((*compiled_operator_rows(extra_rows).rows, *RULESETS[ruleset].rows))
+
+
+@lru_cache(maxsize=32)
+def compiled_operator_rows(rows: tuple[OperatorRow, ...]) -> OperatorTable:
+    """Operator rows as literals to look for and rows to try first; checked (raises BadPolicy)."""
+    taken = {one.id for table in RULESETS.values() for one in table.rows} | {s.id for s in SAYS}
+    check_operator_rows(rows, taken)
+    return OperatorTable(rows)

@@ -1,0 +1,431 @@
+"""Decision rows of ruleset 2026-10, in order.
+
+The order is the theory. First what stands apart from statuses: aborts, refusals, the 402 split, rows that
+belong to one provider. Then telling codes, which beat prose. Then prose, from the specific to the general:
+session, model, size, wallet, usage window, throttle, overload, credential. Between them stand the statuses that
+outrank what comes after: a 429 is a throttle before it is anything vaguer, a 404 a missing model, a 401 or 403
+a credential matter. The vague codes follow, and the status map (CLS-7) comes last: it decides only when
+nothing more specific was said (OURS-2).
+"""
+
+from standby.engine.rows.model import Row, row
+from standby.engine.rows.tokens import TOKENS
+from standby.events.vocabulary import Failure as F
+from standby.events.vocabulary import Origin, RefusalKind
+
+__all__ = ["ROWS"]
+
+FIVES = tuple(range(500, 600))
+TIMING = (408, 499, 504, 522, 524)
+SERVER_STATUSES = tuple(s for s in FIVES if s not in (504, 522, 524, 529))
+BAD = (400, 422)
+NO_MODEL_PROSE = (401, 402, 403, 408, 429)
+
+ABORTS = (
+    row(
+        "abort.timeout-shaped",
+        F.TIMEOUT,
+        origin=Origin.ABORT,
+        says="timeout.words|timeout.request-aborted|timeout.zh",
+    ),
+    row("abort.explicit", None, origin=Origin.ABORT, flags="aborted"),
+)
+
+REFUSALS = (
+    row(
+        "refusal.cyber",
+        F.REFUSAL,
+        tokens=TOKENS["cyber"],
+        kind=RefusalKind.CYBER_POLICY,
+        seen="OpenAI Responses, Codex",
+    ),
+    row(
+        "refusal.misalignment",
+        F.REFUSAL,
+        tokens=TOKENS["misalignment"],
+        kind=RefusalKind.MISALIGNMENT,
+        seen="OpenAI Codex",
+    ),
+    row("refusal.code", F.REFUSAL, tokens=TOKENS["refusal"], not_status=(402,)),
+    row("refusal.invalid-prompt", F.REFUSAL, tokens="invalidprompt", says="refusal", seen="OpenAI o-series"),
+    row("zai.refusal", F.REFUSAL, providers="zai", tokens="1301", seen="docs.z.ai error codes"),
+    row("minimax.refusal", F.REFUSAL, providers="minimax", tokens="1026 1027", seen="MiniMax error codes"),
+    row("baidu.refusal", F.REFUSAL, providers="baidu", tokens="336104 18002", says="refusal"),
+    row(
+        "xai.will-not",
+        F.UNCLASSIFIED,
+        providers="xai",
+        status=403,
+        says="refusal.xai-words",
+        unless="permanent auth billing",
+        seen="xAI 403 without any credential wording",
+    ),
+    row("refusal.prose", F.REFUSAL, says="refusal.policy|refusal.zh", not_status=(402, 429)),
+)
+
+PAYMENT_402 = (
+    row(
+        "402.unrelated",
+        None,
+        status=402,
+        says="status.leading",
+        unless="money402",
+        seen="a count of 402 things",
+    ),
+    row("402.rolling-window", F.RATE_LIMIT, status=402, says=("window402", "refresh402")),
+    row("402.owner", F.BILLING, status=402, says="owner402"),
+    row("402.plan-limit", F.BILLING, status=402, says=("plan402", "limit402.word")),
+    row("402.maximum", F.BILLING, status=402, says="limit402.maximum"),
+    row(
+        "402.throttle",
+        F.RATE_LIMIT,
+        status=402,
+        says="rate.limit|rate.too-many|rate.throttle|rate.cooldown|rate.quota-exceed|rate.resource|rate.usage-limit|rate.tpm|rate.concurrency",
+    ),
+    row("402.retry-usage", F.RATE_LIMIT, status=402, says=("again402", "usage402")),
+    row("402.period-usage", F.RATE_LIMIT, status=402, says=("period402", "spend402")),
+    row("402.period-reset", F.RATE_LIMIT, status=402, says=("period402", "reset402", "limit402.word")),
+    row("402.group-limit", F.RATE_LIMIT, status=402, says=("group402", "over402", "limit402.word")),
+    row("402.payment", F.BILLING, status=402),
+)
+
+PROVIDERS = (
+    row("openrouter.key-limit", F.BILLING, providers="openrouter", says="key-limit", seen="OpenRouter 403"),
+    row(
+        "dashscope.quota",
+        F.RATE_LIMIT,
+        providers="dashscope",
+        tokens="insufficientquota exceededcurrentquotaerror",
+        seen="DashScope 429: allocated TPM used up",
+    ),
+    row(
+        "together.credit-limit",
+        F.RATE_LIMIT,
+        providers="together",
+        tokens="creditlimit",
+        says="rate.limit",
+        seen="Together 429",
+    ),
+    row(
+        "zai.key", F.AUTH, providers="zai", tokens="1000 1001 1002 1003 1004 1220", seen="docs.z.ai error codes"
+    ),
+    row("zai.account", F.AUTH_PERMANENT, providers="zai", tokens="1110 1111 1112 1121"),
+    row(
+        "zai.endpoint-1113",
+        F.AUTH,
+        says="auth.token",
+        tokens="1113",
+        unless="billing",
+        seen="code 1113 beside credential wording",
+    ),
+    row("zai.wallet", F.BILLING, providers="zai", tokens="1113 1309 1311"),
+    row("zai.model", F.MODEL_NOT_FOUND, providers="zai", tokens="1211 1221 1222", flags="missing_model"),
+    row("zai.throttle", F.RATE_LIMIT, providers="zai", tokens="1302 1303 1313 1120"),
+    row(
+        "zai.window",
+        F.RATE_LIMIT,
+        providers="zai",
+        tokens="1304 1308 1310 1316 1317 1318 1319 1320 1321",
+        flags="long_window",
+    ),
+    row("zai.busy", F.OVERLOADED, providers="zai", tokens="1305 1312"),
+    row("zai.overflow", F.CONTEXT_OVERFLOW, providers="zai", tokens="1261"),
+    row("zai.parameters", F.FORMAT, providers="zai", tokens="1210 1212 1213 1214 1215"),
+    row("zai.network", F.TIMEOUT, providers="zai", tokens="1234 1230"),
+    row("minimax.throttle", F.RATE_LIMIT, providers="minimax", tokens="1002 1039 1041 2045"),
+    row("minimax.window", F.RATE_LIMIT, providers="minimax", tokens="2056 1028 1030", flags="long_window"),
+    row("minimax.key", F.AUTH, providers="minimax", tokens="1004 2049"),
+    row("minimax.wallet", F.BILLING, providers="minimax", tokens="1008 2061"),
+    row("minimax.timeout", F.TIMEOUT, providers="minimax", tokens="1001"),
+    row("minimax.server", F.SERVER_ERROR, providers="minimax", tokens="1000 1013 1024 1033"),
+    row("minimax.parameters", F.FORMAT, providers="minimax", tokens="2013 1042"),
+    row("baidu.throttle", F.RATE_LIMIT, providers="baidu", tokens="18 336501 336502 336503 336505"),
+    row("baidu.wallet", F.BILLING, providers="baidu", tokens="17 19 336007"),
+    row("baidu.key", F.AUTH, providers="baidu", tokens="110 111 13 14 100"),
+    row(
+        "cloudflare.window",
+        F.RATE_LIMIT,
+        providers="cloudflare",
+        tokens="3036 4006",
+        flags="long_window",
+        seen="Workers AI errors",
+    ),
+    row("cloudflare.capacity", F.OVERLOADED, providers="cloudflare", tokens="3040"),
+    row(
+        "cloudflare.model",
+        F.MODEL_NOT_FOUND,
+        providers="cloudflare",
+        tokens="5007 7000 5018",
+        flags="missing_model",
+    ),
+    row("cloudflare.size", F.CONTEXT_OVERFLOW, providers="cloudflare", tokens="3006 5021"),
+    row("cloudflare.timeout", F.TIMEOUT, providers="cloudflare", tokens="3007 3046"),
+    row("cloudflare.key", F.AUTH, providers="cloudflare", tokens="10000 9109 5016 3003 2003 2009"),
+    row("siliconflow.wallet", F.BILLING, providers="siliconflow", tokens="30001 30011"),
+    row("siliconflow.model", F.MODEL_NOT_FOUND, providers="siliconflow", tokens="20012", flags="missing_model"),
+    row("siliconflow.busy", F.OVERLOADED, providers="siliconflow", tokens="50505 50603"),
+    row("mistral.throttle", F.RATE_LIMIT, providers="mistral", tokens="1300", says="rate"),
+    row(
+        "mistral.capacity",
+        F.OVERLOADED,
+        providers="mistral",
+        tokens="3505",
+        seen="Mistral service_tier_capacity_exceeded",
+    ),
+    row("codex.not-included", F.BILLING, tokens="usagenotincluded", seen="Codex plan without the model"),
+    row(
+        "kimi.terminated", F.AUTH_PERMANENT, providers="kimi", tokens="accessterminatederror", says="permanent"
+    ),
+    row("kimi.engine-overloaded", F.OVERLOADED, providers="kimi", says="overloaded.word"),
+    row(
+        "google.plan-words",
+        F.RATE_LIMIT,
+        tokens="resourceexhausted",
+        says="plansbilling",
+        unless="billing",
+        seen="Gemini says 'check your plan and billing' on every 429",
+    ),
+    row(
+        "google.plan-words-429",
+        F.RATE_LIMIT,
+        providers="google dashscope",
+        says="plansbilling",
+        unless="billing insufficientquota",
+    ),
+    row("login.claude", F.AUTH, providers="claude-cli", says="login|session|auth", seen="Claude CLI"),
+    row("bedrock.quota-day", F.RATE_LIMIT, providers="bedrock", says="rate.too-many"),
+    row("workers.quota", F.RATE_LIMIT, says="workers-ai", seen="Workers AI quota limit"),
+    row("model.gate-not-ready", F.OVERLOADED, tokens="modelnotreadyexception", seen="Bedrock"),
+)
+
+CODES = (
+    row(
+        "format.unknown-parameter",
+        F.FORMAT,
+        tokens="unknownparameter",
+        not_status=(401, 402, 403, 404, 408, 429, 529),
+    ),
+    row("code.host-format", F.FORMAT, tokens="format", not_status=(401, 402, 403, 429, 529)),
+    row("permanent.code", F.AUTH_PERMANENT, tokens=TOKENS["permanent"], not_status=(429,)),
+    row(
+        "size.ceiling",
+        F.REQUEST_SIZE_CEILING,
+        says=("shape.asks-more-than-limit", "tpm"),
+        flags="size_ceiling",
+        seen="Groq, OpenAI: more tokens in one request than a minute allows",
+    ),
+    row(
+        "model.code",
+        F.MODEL_NOT_FOUND,
+        tokens=TOKENS["model"],
+        unless="access.policy",
+        not_status=(402, 429),
+        flags="missing_model",
+    ),
+    row(
+        "overflow.code",
+        F.CONTEXT_OVERFLOW,
+        tokens=TOKENS["overflow"],
+        unless="tpm",
+        not_status=(401, 402, 403, 429),
+    ),
+    row("billing.code", F.BILLING, tokens=TOKENS["billing"]),
+    row("window.code", F.RATE_LIMIT, tokens=TOKENS["window"], flags="long_window"),
+    row(
+        "overloaded.code",
+        F.OVERLOADED,
+        tokens=TOKENS["overloaded"],
+        unless="overflow",
+        not_status=(401, 402, 403, 404),
+    ),
+    row(
+        "rate.code",
+        F.RATE_LIMIT,
+        tokens=TOKENS["rate"],
+        unless="billing overloaded.capacity",
+        not_status=(401, 402, 403, 404, 529),
+    ),
+    row("auth.code", F.AUTH, tokens=TOKENS["auth"], unless="permanent billing model", not_status=(402, 429)),
+    row(
+        "rate.google-code",
+        F.RATE_LIMIT,
+        tokens="resourceexhausted",
+        unless="billing overloaded overflow",
+        not_status=(401, 402, 403, 404, 529),
+    ),
+    row(
+        "format.code",
+        F.FORMAT,
+        tokens=TOKENS["format"],
+        unless="overflow model rate billing overloaded plansbilling",
+        not_status=(401, 402, 403, 404, 408, 429, 529),
+    ),
+    row("tls.code", F.TLS_CERTIFICATE, tokens=TOKENS["tls"], statusless=True),
+    row(
+        "timeout.network-code",
+        F.TIMEOUT,
+        tokens=TOKENS["network"],
+        unless="tls overloaded rate billing auth overflow finish",
+        statusless=True,
+    ),
+    row("timeout.code", F.TIMEOUT, tokens=TOKENS["timeout"], unless="rate overloaded", not_status=(402, 429)),
+)
+
+PROSE = (
+    row("image.size-refused", F.FORMAT, says="image", status=(400, 413, 422)),
+    row("image.size", None, says="image", not_status=FIVES),
+    row("tls.certificate", F.TLS_CERTIFICATE, says="tls", statusless=True),
+    row("page.overloaded", F.OVERLOADED, says="shape.html", status=529),
+    row("page.timeout", F.TIMEOUT, says="shape.html", status=TIMING),
+    row("page.server", F.SERVER_ERROR, says="shape.html", status=SERVER_STATUSES),
+    row("format.transcript", F.FORMAT, says="format.transcript"),
+    row("session.expired", F.SESSION_EXPIRED, says="session", unless="timeout.stream", not_status=(402, 429)),
+    row(
+        "model.retired",
+        F.MODEL_NOT_FOUND,
+        says="model.retired",
+        not_status=NO_MODEL_PROSE,
+        flags="missing_model",
+    ),
+    row(
+        "model.unknown",
+        F.MODEL_NOT_FOUND,
+        says="model.unknown|model.not-servable|model.zh",
+        unless="access.policy",
+        not_status=NO_MODEL_PROSE,
+        flags="missing_model",
+    ),
+    row("format.image-input", F.FORMAT, says="format.image-input", not_status=(401, 402, 403, 429)),
+    row(
+        "overflow.prose",
+        F.CONTEXT_OVERFLOW,
+        says="overflow",
+        unless="tpm reasoning.mandatory",
+        not_status=(401, 402, 403, 429),
+    ),
+    row("billing.prose", F.BILLING, says="billing", unless="rate.window-retry"),
+    row("billing.plan-words", F.BILLING, says="plansbilling", unless="resourceexhausted"),
+    row("access.periodic", F.RATE_LIMIT, says="periodic", not_status=(401, 403, 404, 408), flags="long_window"),
+    row("rate.prose", F.RATE_LIMIT, says="rate", unless="permanent", not_status=(401, 403, 404, 408, 529)),
+    row(
+        "rate.forbidden",
+        F.RATE_LIMIT,
+        says="rate.limit|rate.too-many|rate.quota-exceed|rate.throttle",
+        unless="permanent auth.key auth.token access",
+        status=403,
+        seen="GitHub, Google: throttles under 403",
+    ),
+    row(
+        "overloaded.prose", F.OVERLOADED, says="overloaded", not_status=(401, 402, 403, 404, 408, 504, 522, 524)
+    ),
+    row(
+        "overloaded.unavailable",
+        F.OVERLOADED,
+        says="unavailable",
+        not_status=(401, 402, 403, 404, 408, 429, 504, 522, 524),
+    ),
+    row(
+        "likely.overflow",
+        F.CONTEXT_OVERFLOW,
+        says="likely",
+        unless="billing rate tpm",
+        not_status=(401, 402, 403, 404, 429),
+    ),
+    row("rate.status", F.RATE_LIMIT, status=429),
+    row("finish.error", F.SERVER_ERROR, says="finish.error", not_status=BAD),
+    row("finish.transport", F.TIMEOUT, says="finish.transport"),
+    row(
+        "permanent.oauth",
+        F.AUTH_PERMANENT,
+        says="permanent.oauth|permanent.key|permanent.account|permanent.zh",
+        not_status=(408, 529),
+    ),
+    row("auth.status", F.AUTH, status=(401, 403, 407)),
+    row("server.type", F.SERVER_ERROR, tokens="servererror upstreamerror", unless="auth", statusless=True),
+    row("timeout.stream", F.TIMEOUT, says="timeout.stream", not_status=FIVES),
+    row(
+        "auth.prose",
+        F.AUTH,
+        says="auth.key|auth.token|auth.words|auth.expired|auth.place|auth.zh|permanent.organisation",
+        not_status=(408, 422, 499, 504, 522, 524, 529),
+        unless="server.gateway-proxy rate",
+    ),
+    row("auth.model-access", F.AUTH, says="access.model", status=(400, 401, 403)),
+    row("model.status", F.MODEL_NOT_FOUND, status=404, unless="format.invalid format.parameter format.order"),
+    row("format.missing-page", F.FORMAT, status=404),
+)
+
+GENERAL = (
+    row("timeout.unknown", F.TIMEOUT, says="unknown.exact", statusless=True),
+    row("timeout.openrouter", F.TIMEOUT, says="upstream.openrouter", providers="openrouter", not_status=FIVES),
+    row("details.none", F.NO_ERROR_DETAILS, says="details.none"),
+    row("unknown.run", None, says="unknown.run", statusless=True),
+    row("timeout.gateway-key", F.TIMEOUT, says="server.gateway-proxy"),
+    row(
+        "timeout.api-error",
+        F.TIMEOUT,
+        tokens="apierror",
+        says="server.internal|server.unknown|server.gateway|server.upstream|server.transient|server.code|server.had-error|server.zh|server.reset",
+        unless="billing auth",
+        statusless=True,
+    ),
+    row(
+        "timeout.api-error-lead",
+        F.TIMEOUT,
+        tokens="apierror",
+        says=(
+            "status.leading",
+            "server.internal|server.unknown|server.gateway|server.upstream|server.transient|server.code",
+        ),
+        unless="billing auth",
+    ),
+    row("overloaded.status", F.OVERLOADED, status=(529, 498)),
+    row("timeout.status", F.TIMEOUT, status=TIMING),
+    row("format.server-status", F.FORMAT, says="format", status=FIVES, unless="server overloaded unavailable"),
+    row(
+        "format.server-type",
+        F.FORMAT,
+        tokens=TOKENS["vague-format"],
+        status=FIVES,
+        unless="server overloaded unavailable",
+    ),
+    row("server.status", F.SERVER_ERROR, status=SERVER_STATUSES),
+    row("timeout.gone", F.TIMEOUT, status=410),
+    row("auth.type", F.AUTH, tokens=TOKENS["vague-auth"], not_status=(429,)),
+    row(
+        "rate.type",
+        F.RATE_LIMIT,
+        tokens="ratelimiterror resourceexhausted ratelimitexception",
+        not_status=(404,),
+    ),
+    row("model.type", F.MODEL_NOT_FOUND, tokens=TOKENS["vague-model"], statusless=True),
+    row("overloaded.type", F.OVERLOADED, tokens=TOKENS["vague-overloaded"], statusless=True),
+    row(
+        "server.status-line",
+        None,
+        says="server.status-line",
+        unless="server.upstream server.gateway",
+        statusless=True,
+        seen="a proxy's notice",
+    ),
+    row(
+        "timeout.server-words",
+        F.TIMEOUT,
+        says="server.processing|server.had-error|server.internal|server.code|server.gateway|server.upstream|server.reset|server.zh",
+        not_status=BAD,
+        unless="format.parameter",
+    ),
+    row("format.prose", F.FORMAT, says="format", statusless=True),
+    row("timeout.prose", F.TIMEOUT, says="timeout"),
+    row("format.type", F.FORMAT, tokens=TOKENS["vague-format"], statusless=True),
+    row("server.any-type", F.SERVER_ERROR, tokens=TOKENS["vague-server"], statusless=True),
+    row("length.output", F.OUTPUT_LIMIT, says="length", statusless=True),
+    row("nothing.no-body", F.UNCLASSIFIED, status=BAD, bare=True),
+    row("nothing.placeholder", F.UNCLASSIFIED, status=BAD, says="shape.placeholder|blank"),
+    row("nothing.empty", F.EMPTY_RESPONSE, bare=True, statusless=True),
+    row("format.status", F.FORMAT, status=BAD),
+)
+
+ROWS: tuple[Row, ...] = (
+    *ABORTS, *PAYMENT_402[:1], *REFUSALS, *PAYMENT_402[1:], *PROVIDERS, *CODES, *PROSE, *GENERAL,
+)  # fmt: skip

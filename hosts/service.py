@@ -1,0 +1,486 @@
+"""The door for those who embed standby: open a log, start turns, report what happened, ask for the next step.
+
+    with standby.open("standby.db", "policy.toml", profiles={"openai": ["key-a", "key-b"]}) as sb:
+        turn = sb.start_turn(session="s1")
+        while not isinstance(step := turn.step, Settled):
+            match step:
+                case CallModel():
+                    turn.report(call(step))        # Succeeded(...), or Failed(reply)
+                case Wait():
+                    sleep_until(step.until_ms)
+                    turn.resume()
+
+Names live here and aliases below: steps and records carry profile names, events carry aliases.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from standby.engine.evidence import Reply, extract
+from standby.engine.notices import notice_text
+from standby.engine.steps import CallModel, Settled, Step, step_of
+from standby.engine.turn import Attempt, Turn
+from standby.events import facts as f
+from standby.events.commit import Commit
+from standby.events.decisions import NoticeDue
+from standby.events.errors import BadReport
+from standby.events.names import Aside
+from standby.events.policy import Policy
+from standby.events.store import Store
+from standby.events.vocabulary import (
+    CredentialKind,
+    Effects,
+    ResetKind,
+    SelectionSource,
+    StopKind,
+    Surface,
+    TurnKind,
+)
+from standby.hosts.core import Core, open_store, wall_clock
+from standby.hosts.settings import Settings, load_settings
+from standby.projections.health import documented_stats
+
+__all__ = ["Failed", "Outcome", "Profile", "Standby", "Succeeded", "Switched", "TurnHandle", "Unknown", "open"]
+
+EVIDENCE_BYTES = 2048
+
+
+class Succeeded(msgspec.Struct, frozen=True, kw_only=True):
+    """The call was completed. `effects` says what it did to the world besides answering."""
+
+    effects: Effects = Effects.NONE
+    usage: f.Usage | None = None
+    stop: StopKind = StopKind.STOP
+    started_ms: int | None = None
+    """When the call began; the attempt's start if not given."""
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True):
+    """The call failed with this reply. `delivered` says that part of an answer reached the caller, and
+    `effects` what the call did or may have done: both decide whether anything may be replayed (REC-8)."""
+
+    reply: Reply
+    effects: Effects = Effects.NONE
+    delivered: bool = False
+    started_ms: int | None = None
+    received_ms: int | None = None
+    provider_started: bool = True
+    usage: f.Usage | None = None
+    repairable: bool = False
+    format_repair: bool = False
+    selected_profile: bool = True
+    secrets: tuple[str, ...] = ()
+    """Secrets that the call used, so that they can be masked wherever the reply quotes them."""
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+    """Nobody saw how the call ended."""
+
+    effects: Effects
+
+
+class Switched(msgspec.Struct, frozen=True, kw_only=True):
+    """The call was left because the user switched the model while it ran."""
+
+    model: str
+    effects: Effects = Effects.NONE
+
+
+Outcome = Succeeded | Failed | Unknown | Switched
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """A credential as standby needs to know it: never the credential itself."""
+
+    name: str
+    provider: str
+    kind: CredentialKind = CredentialKind.API_KEY
+    expires_ms: int | None = None
+    usable: bool = True
+    inline: bool = False
+    agent: str = ""
+
+
+Profiles = Mapping[str, Sequence[str]] | Iterable[Profile]
+
+
+def open(
+    where: str | Path | Store,
+    policy: "str | Path | Settings | Policy | None" = None,
+    *,
+    profiles: Profiles | None = None,
+    slot: str | None = None,
+    synchronous: str | None = None,
+    clock: Callable[[], int] = wall_clock,
+    draw: Callable[[], int] | None = None,
+) -> "Standby":
+    """Open a log and begin to decide on it.
+
+    Args:
+        where: path of the log, ":memory:", or a store of your own.
+        policy: a settings file, `Settings`, or a `Policy` whose profiles are names; None keeps the log's.
+        profiles: the credentials there are: names by provider, or `Profile` values; None keeps the log's.
+        slot: name of this runtime, for services that are restarted in place.
+        synchronous: "full" (default) or "normal"; beats the settings.
+        clock, draw: epoch milliseconds and 32 random bits, for tests.
+
+    Raises:
+        BadPolicy, ForeignFile, LogTooNew, DamagedLog: nothing was written.
+    """
+    settings = load_settings(policy) if isinstance(policy, str | Path) else policy
+    if isinstance(settings, Policy):
+        settings = Settings(policy=settings)
+    if isinstance(where, str | Path):
+        where = open_store(where, synchronous=synchronous or (settings.synchronous if settings else "full"))
+    extra = {} if draw is None else {"draw": draw}
+    service = Standby(Core(where, slot=slot, clock=clock, **extra), settings)
+    if profiles is not None:
+        service.observe(profiles)
+    return service
+
+
+class Standby:
+    """An open log. Use it from any thread; close it or use it as a context manager."""
+
+    def __init__(self, core: Core, settings: Settings | None = None) -> None:
+        self.core = core
+        self.settings = settings
+        self.evidence_bytes = settings.evidence_bytes if settings else EVIDENCE_BYTES
+        if settings is not None:
+            with core.group() as transaction:
+                core.adopt(settings.policy_with(lambda name: core.alias("profile", name, transaction)))
+
+    # ---- turns -------------------------------------------------------------------------------------------
+
+    def start_turn(
+        self,
+        *,
+        session: str,
+        agent: str = "main",
+        turn: str | None = None,
+        model: str = "",
+        source: SelectionSource = SelectionSource.DEFAULT,
+        fallbacks: Sequence[str] | None = None,
+        kind: TurnKind = TurnKind.INTERACTIVE,
+        surface: Surface = Surface.DIRECT,
+        locked: bool = False,
+        rerouted: bool = False,
+        image: bool = False,
+        timeout_ms: int | None = None,
+        deadline_ms: int | None = None,
+        max_retries: int | None = None,
+        input_tokens: int | None = None,
+        continuable: bool = False,
+        owns_transport: bool = False,
+        answer_required: bool = True,
+        local_settings: bool = True,
+    ) -> "TurnHandle":
+        """Request a turn in a session; the fields are those of `turn_requested`.
+
+        Raises:
+            BadReport: nothing selects a model, or a name stands for none; nothing was written.
+        """
+        key = turn or f"t-{secrets.token_hex(8)}"
+        with self.core.group() as transaction:
+            fact = f.TurnRequested(
+                turn=key,
+                session=self.core.alias("session", session_name(agent, session), transaction),
+                agent=agent,
+                model=model,
+                source=source,
+                fallbacks=None if fallbacks is None else tuple(fallbacks),
+                locked=locked,
+                rerouted=rerouted,
+                kind=kind,
+                surface=surface,
+                image=image,
+                deadline_ms=deadline_ms,
+                timeout_ms=timeout_ms,
+                max_retries=max_retries,
+                input_tokens=input_tokens,
+                continuable=continuable,
+                owns_transport=owns_transport,
+                answer_required=answer_required,
+                local_settings=local_settings,
+            )
+            return TurnHandle(self, key, self.core.submit(fact))
+
+    def reopen(self, turn: str) -> "TurnHandle":
+        """Go on with a turn after a crash, or take it over from another runtime.
+
+        A call that was under way becomes `SettleUnknown`; every other step is the same again.
+        """
+        return TurnHandle(self, turn, self.core.submit(f.TurnTakenOver(turn=turn)))
+
+    def unfinished(self) -> list[str]:
+        """Turns that are not settled, oldest request first."""
+        view = self.core.view
+        found = [
+            (turn.requested_ms, key)
+            for key in view.turns.keys_now()
+            if (turn := view.turns.get(key)) is not None and turn.state not in ("answered", "failed")
+        ]
+        return [key for _, key in sorted(found)]
+
+    # ---- sessions ----------------------------------------------------------------------------------------
+
+    def select_model(self, session: str, model: str | None, *, profile: str = "", agent: str = "main") -> None:
+        """The user picks a model for the session; None goes back to the configured default (SEL-5, SEL-8)."""
+        with self.core.group() as transaction:
+            self.core.submit(
+                f.ModelSelected(
+                    session=self.core.alias("session", session_name(agent, session), transaction),
+                    model=model or "",
+                    source=SelectionSource.USER if model else SelectionSource.DEFAULT,
+                    profile=self._profile_alias(profile) if profile else "",
+                    agent=agent,
+                )
+            )
+
+    def pin(self, session: str, provider: str, profile: str | None, *, agent: str = "main") -> None:
+        """The user pins an auth profile of a provider, or takes the pin away (PIN-4)."""
+        with self.core.group() as transaction:
+            self.core.submit(
+                f.ProfilePinned(
+                    session=self.core.alias("session", session_name(agent, session), transaction),
+                    provider=provider,
+                    profile=self._profile_alias(profile) if profile else "",
+                )
+            )
+
+    def reset(self, session: str, *, kind: ResetKind = ResetKind.RESET, agent: str = "main") -> None:
+        """The session begins anew (PIN-2, SEL-10)."""
+        with self.core.group() as transaction:
+            alias = self.core.alias("session", session_name(agent, session), transaction)
+            self.core.submit(f.SessionReset(session=alias, kind=kind))
+
+    def _profile_alias(self, name: str) -> str:
+        alias = self.core.known_alias("profile", name)
+        if alias is None:
+            raise BadReport(
+                f"profile {name!r} is not known to this log; see `standby auth list` for those that are"
+            )
+        return alias
+
+    # ---- profiles ----------------------------------------------------------------------------------------
+
+    def observe(self, profiles: Profiles, order: Mapping[str, Sequence[str]] | None = None) -> bool:
+        """Say which credentials there are; says whether that was news."""
+        if isinstance(profiles, Mapping):
+            profiles = [
+                Profile(name=name, provider=provider) for provider, names in profiles.items() for name in names
+            ]
+        with self.core.group() as transaction:
+
+            def alias(name: str) -> str:
+                return self.core.alias("profile", name, transaction)
+
+            observed = tuple(
+                f.ObservedProfile(
+                    alias=alias(profile.name),
+                    provider=profile.provider,
+                    kind=profile.kind,
+                    expires_ms=profile.expires_ms,
+                    usable=profile.usable,
+                    inline=profile.inline,
+                    agent=profile.agent,
+                )
+                for profile in profiles
+            )
+            stored = {
+                provider: tuple(alias(name) for name in names) for provider, names in (order or {}).items()
+            }
+            return self.core.observe(observed, stored)
+
+    def usage_stats(self, now_ms: int | None = None) -> dict[str, dict[str, int | str]]:
+        """The documented `usageStats`, by profile name (COOL-7)."""
+        now = self.core.clock() if now_ms is None else now_ms
+        stats = {
+            self.core.name_of(alias): documented_stats(health, now)
+            for alias, health in self.core.view.profiles.items()
+        }
+        return {name: entry for name, entry in sorted(stats.items()) if entry}
+
+    # ---- the end -----------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Give the log back."""
+        self.core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class TurnHandle:
+    """A turn as its owner holds it. `commits` are those that were made through this handle."""
+
+    def __init__(self, service: Standby, key: str, commit: Commit | None = None) -> None:
+        self.id = key
+        self._service = service
+        self.commits: list[Commit] = []
+        self._keep(commit)
+
+    @property
+    def state(self) -> Turn:
+        """The turn's own state, with aliases."""
+        turn = self._service.core.view.turns.get(self.id)
+        if turn is None:
+            raise BadReport(f"turn {self.id} is not known to this log (or settled long ago)")
+        return turn
+
+    @property
+    def step(self) -> Step:
+        """What to do next, with profile names."""
+        step = step_of(self.id, self.state)
+        name_of = self._service.core.name_of
+        if isinstance(step, CallModel):
+            return msgspec.structs.replace(step, profile=name_of(step.profile)) if step.profile else step
+        if isinstance(step, Settled):
+            return msgspec.structs.replace(step, attempts=tuple(map(self._named, step.attempts)))
+        return step
+
+    def _named(self, attempt: Attempt) -> Attempt:
+        if not attempt.profile:
+            return attempt
+        return msgspec.structs.replace(attempt, profile=self._service.core.name_of(attempt.profile))
+
+    @property
+    def notices(self) -> list[str]:
+        """Texts of the notices that fell due through this handle and are meant to be shown (NOTE-1, NOTE-10)."""
+        due = (d for commit in self.commits for d in commit.decisions if isinstance(d, NoticeDue))
+        return [self.notice(notice) for notice in due if not notice.quiet]
+
+    def notice(self, notice: NoticeDue) -> str:
+        """The text of a notice."""
+        attempts = self.state.attempts
+        failed = attempts[notice.attempt - 1] if 0 < notice.attempt <= len(attempts) else None
+        if failed is None:
+            return notice_text(notice)
+        return notice_text(notice, self._service.core.text_of(failed.text), failed.status)
+
+    # ---- reports -----------------------------------------------------------------------------------------
+
+    def report(self, outcome: Outcome, *, attempt: int | None = None) -> Step:
+        """Report how the call went; the newest attempt is meant unless another one is named.
+
+        A report is never refused: one that comes late or doubled is kept, and moves nothing.
+        """
+        turn = self.state
+        number = attempt if attempt is not None else turn.attempt
+        asides: tuple[Aside, ...] = ()
+        if isinstance(outcome, Failed):
+            fact, asides = self._failure(turn, number, outcome)
+        elif isinstance(outcome, Succeeded):
+            fact = f.CallSucceeded(
+                turn=self.id,
+                attempt=number,
+                started_ms=self._started(turn, number, outcome.started_ms),
+                effects=outcome.effects,
+                stop=outcome.stop,
+                usage=outcome.usage,
+            )
+        elif isinstance(outcome, Unknown):
+            fact = f.CallUnknown(turn=self.id, attempt=number, effects=outcome.effects)
+        else:
+            fact = f.LiveSwitchRequested(
+                turn=self.id, attempt=number, model=outcome.model, effects=outcome.effects
+            )
+        return self._submit(fact, asides)
+
+    def _failure(self, turn: Turn, number: int, outcome: Failed) -> tuple[f.Fact, tuple[Aside, ...]]:
+        core = self._service.core
+        earlier = next((r for r in turn.reports if isinstance(r, f.CallFailed) and r.attempt == number), None)
+        received = outcome.received_ms or outcome.reply.received_ms
+        if not received:
+            # The same report twice has to be the same fact, although a clock went on in between.
+            received = earlier.received_ms if earlier else core.clock()
+        tried = turn.attempts[number - 1] if 0 < number <= turn.attempt else None
+        provider, _, model = tried.model.partition("/") if tried else ("", "", "")
+        reply = msgspec.structs.replace(
+            outcome.reply,
+            provider=outcome.reply.provider or provider,
+            model=outcome.reply.model or model,
+            received_ms=received,
+        )
+        rows = core.view.policy_of(turn).rows
+        extracted = extract(
+            reply, limit_bytes=self._service.evidence_bytes, secrets=outcome.secrets, operator_rows=rows
+        )
+        evidence = extracted.evidence
+        asides: tuple[Aside, ...] = ()
+        if extracted.text and earlier and core.text_of(earlier.evidence.text) == extracted.text:
+            evidence = msgspec.structs.replace(evidence, text=earlier.evidence.text)
+        elif extracted.text:
+            aside = core.text_aside(extracted.text, turn.request.session if turn.request else "")
+            evidence, asides = msgspec.structs.replace(evidence, text=aside.alias), (aside,)
+        fact = f.CallFailed(
+            turn=self.id,
+            attempt=number,
+            started_ms=self._started(turn, number, outcome.started_ms),
+            received_ms=received,
+            evidence=evidence,
+            effects=outcome.effects,
+            delivered=outcome.delivered,
+            provider_started=outcome.provider_started,
+            usage=outcome.usage,
+            repairable=outcome.repairable,
+            format_repair=outcome.format_repair,
+            selected_profile=outcome.selected_profile,
+        )
+        return fact, asides
+
+    @staticmethod
+    def _started(turn: Turn, number: int, given: int | None) -> int:
+        if given is not None:
+            return given
+        return turn.attempts[number - 1].started_ms if 0 < number <= turn.attempt else 0
+
+    def effects_begun(self, effects: Effects = Effects.POSSIBLE) -> None:
+        """Say, before it happens, that the call is about to have an effect."""
+        self._submit(f.EffectsBegun(turn=self.id, attempt=self.state.attempt, effects=effects))
+
+    def response_completed(self, usage: f.Usage | None = None) -> None:
+        """A model response inside the attempt was completed: retries start anew (REC-3)."""
+        self._submit(f.ResponseCompleted(turn=self.id, attempt=self.state.attempt, usage=usage))
+
+    def resume(self) -> Step:
+        """The wait is over. Too early, or with nothing to wait for, this writes nothing."""
+        return self._submit(f.WaitEnded(turn=self.id))
+
+    def repaired(self, repaired: bool) -> Step:
+        """The ordered repair is over."""
+        return self._submit(f.RepairFinished(turn=self.id, repaired=repaired))
+
+    def cancel(self) -> Step:
+        """The user stops the turn (REC-13)."""
+        return self._submit(f.TurnCancelled(turn=self.id))
+
+    def deadline_passed(self) -> Step:
+        """The deadline of the run has passed."""
+        return self._submit(f.DeadlinePassed(turn=self.id))
+
+    def _submit(self, fact: f.Fact, asides: tuple[Aside, ...] = ()) -> Step:
+        self._keep(self._service.core.submit(fact, asides))
+        return self.step
+
+    def _keep(self, commit: Commit | None) -> None:
+        if commit is not None:
+            self.commits.append(commit)
+
+
+def session_name(agent: str, session: str) -> str:
+    """The name under which a session of an agent is known to the log (PIN-7)."""
+    return f"{agent}/{session}"
