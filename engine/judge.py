@@ -10,7 +10,7 @@ from typing import NamedTuple
 from standby.engine.blocks import Blame, block
 from standby.engine.candidates import reorder_for_window
 from standby.engine.choose import again, choose, start, usable_now
-from standby.engine.classify import classify
+from standby.engine.classify import Reading, classify
 from standby.engine.draft import Draft
 from standby.engine.recovery import schedule
 from standby.engine.rulesets import Budget, Course, HealthRule, Rotation, Ruleset
@@ -27,7 +27,7 @@ from standby.events.decisions import (
 )
 from standby.events.facts import CallFailed, CallUnknown
 from standby.events.policy import Policy
-from standby.events.vocabulary import Failure, RefusalKind, Stage, TurnEnd, WaitSource
+from standby.events.vocabulary import Failure, Stage, TurnEnd
 
 __all__ = ["Verdict", "advance", "blame_for", "judge", "repaired", "verdict_of"]
 
@@ -36,51 +36,34 @@ REPAIRS_PER_CANDIDATE = 2
 
 
 class Verdict(NamedTuple):
-    """The reading of a failure, as far as the turn's course depends on it."""
+    """The reading of a failure and what the report says around it."""
 
-    reason: Failure
-    kind: RefusalKind
-    row: str
-    also: tuple[str, ...]
-    wait_ms: int | None
-    wait_source: WaitSource | None
-    received_ms: int
+    reading: Reading
     started_ms: int
-    status: int | None
-    long_window: bool
-    missing_model: bool
-    subscription: bool
-    stage: Stage
-    provider_started: bool
-    selected_profile: bool
-    rules: tuple[str, ...]
+    received_ms: int
+    status: int | None = None
+    stage: Stage = Stage.STREAM
+    provider_started: bool = True
+    selected_profile: bool = True
+
+    @property
+    def reason(self) -> Failure:
+        """What the failure is."""
+        return self.reading.reason
 
 
 def verdict_of(fact: CallFailed | CallUnknown, policy: Policy, ruleset: Ruleset, at_ms: int) -> Verdict:
     """Read the evidence of a failed call; a call that nobody saw end was interrupted."""
     if isinstance(fact, CallUnknown):
-        return Verdict(
-            Failure.INTERRUPTED, RefusalKind.GENERIC, "", (), None, None, at_ms, at_ms, None,
-            False, False, False, Stage.STREAM, True, True, ("REC-8",),
-        )  # fmt: skip
-    reading = classify(fact.evidence, ruleset=ruleset.id, operator_rows=policy.rows)
+        return Verdict(Reading(reason=Failure.INTERRUPTED, row=""), at_ms, at_ms)
     return Verdict(
-        reading.reason,
-        reading.kind,
-        reading.row,
-        reading.also_matched,
-        reading.retry_after_ms,
-        reading.wait_source,
-        fact.received_ms,
+        classify(fact.evidence, ruleset=ruleset.id, extra_rows=policy.rows),
         fact.started_ms,
+        fact.received_ms,
         fact.evidence.status,
-        reading.long_window,
-        reading.missing_model,
-        reading.subscription,
         fact.evidence.stage,
         fact.provider_started,
         fact.selected_profile,
-        ("OURS-5",),
     )
 
 
@@ -90,10 +73,10 @@ def blame_for(verdict: Verdict, attempt: Attempt, *, leads_on: bool) -> Blame:
         attempt.profile if verdict.selected_profile else "",
         attempt.model,
         verdict.reason,
-        verdict.wait_ms,
+        verdict.reading.retry_after_ms,
         verdict.received_ms,
         verdict.started_ms,
-        verdict.subscription,
+        verdict.reading.subscription,
         leads_on,
         verdict.provider_started,
     )
@@ -109,17 +92,18 @@ def judge(draft: Draft, fact: CallFailed | CallUnknown, policy: Policy, ruleset:
     consumed = (
         course.health in (HealthRule.PROVIDER_TIMED, HealthRule.TIMEOUT) or course.recover is not Budget.NONE
     )
+    reading = verdict.reading
     draft.emit(
         FailureClassified(
-            rules=verdict.rules,
+            rules=("OURS-5",) if reading.row else ("REC-8",),
             turn=key,
             attempt=attempt.attempt,
-            reason=verdict.reason,
-            kind=verdict.kind,
-            row=verdict.row,
-            also=verdict.also,
-            retry_after_ms=verdict.wait_ms,
-            wait_source=verdict.wait_source,
+            reason=reading.reason,
+            kind=reading.kind,
+            row=reading.row,
+            also=reading.also_matched,
+            retry_after_ms=reading.retry_after_ms,
+            wait_source=reading.wait_source,
             status=verdict.status,
             replayable=turn.replayable,
             check_returned=attempt.check and not consumed,
@@ -188,6 +172,10 @@ def _surface(
     if verdict.reason is Failure.REQUEST_SIZE_CEILING and owns:
         # The refusal came past embedded recovery: another provider's quota may admit the request (ADV-7).
         return _refuse_unsafe(draft, turn, policy, ruleset, key, Budget.NONE)
+    if verdict.reading.aborted:
+        # Somebody stopped the call on purpose: the provider did not fail, and nothing follows (ADV-2).
+        fail(draft, key, policy, ruleset, TurnEnd.CANCELLED, ("ADV-2",))
+        return True
     if not course.advance:
         fail(draft, key, policy, ruleset, TurnEnd.SURFACED, course.rules)
         return True
@@ -232,7 +220,7 @@ def _go_on(
 
 def _retry(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict: Verdict) -> bool:
     attempt = turn.attempts[-1]
-    if attempt.check or verdict.long_window or verdict.subscription:
+    if attempt.check or verdict.reading.long_window or verdict.reading.subscription:
         # A check that failed is not repeated; a window of hours or days is not waited for.
         return False
     wait = schedule(
@@ -240,7 +228,7 @@ def _retry(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict: 
         policy,
         ruleset,
         verdict.reason,
-        wait_ms=verdict.wait_ms,
+        wait_ms=verdict.reading.retry_after_ms,
         received_ms=verdict.received_ms,
         now_ms=draft.stamp.at_ms,
         draw=draft.stamp.draw,
@@ -277,7 +265,7 @@ def _rotate(
     fallback = len(turn.candidates) > 1
     if course.rotate is Rotation.NONE or (course.rotate is Rotation.ONE and fallback and turn.rotations):
         return False
-    if verdict.reason is Failure.MODEL_NOT_FOUND and verdict.missing_model:
+    if verdict.reason is Failure.MODEL_NOT_FOUND and verdict.reading.missing_model:
         # The model is gone, whoever asks for it (FLOW-8).
         return False
     if verdict.reason is Failure.TIMEOUT and verdict.stage is Stage.PROMPT and fallback:
@@ -299,7 +287,7 @@ def _reorder(draft: Draft, turn: Turn, policy: Policy) -> None:
 
 
 def _advance_rules(course: Course, verdict: Verdict) -> tuple[str, ...]:
-    if verdict.reason is Failure.MODEL_NOT_FOUND and verdict.missing_model:
+    if verdict.reason is Failure.MODEL_NOT_FOUND and verdict.reading.missing_model:
         return ("FLOW-8", "OBS-5", "ADV-1")
     if verdict.reason is Failure.REQUEST_SIZE_CEILING:
         return ("ADV-7",)

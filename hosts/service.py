@@ -137,8 +137,10 @@ def open(
         settings = Settings(policy=settings)
     if isinstance(where, str | Path):
         where = open_store(where, synchronous=synchronous or (settings.synchronous if settings else "full"))
-    extra = {} if draw is None else {"draw": draw}
-    service = Standby(Core(where, slot=slot, clock=clock, **extra), settings)
+    core = (
+        Core(where, slot=slot, clock=clock) if draw is None else Core(where, slot=slot, clock=clock, draw=draw)
+    )
+    service = Standby(core, settings)
     if profiles is not None:
         service.observe(profiles)
     return service
@@ -417,7 +419,7 @@ class TurnHandle:
         )
         rows = core.view.policy_of(turn).rows
         extracted = extract(
-            reply, limit_bytes=self._service.evidence_bytes, secrets=outcome.secrets, operator_rows=rows
+            reply, limit_bytes=self._service.evidence_bytes, secrets=outcome.secrets, extra_rows=rows
         )
         evidence = extracted.evidence
         asides: tuple[Aside, ...] = ()
