@@ -13,6 +13,7 @@ import msgspec
 from standby.engine.bodies import Pieces, read_body
 from standby.engine.masking import mask
 from standby.engine.rows import TABLE, compiled_operator_rows, phrasebook
+from standby.engine.rows.providers import EAST_ZONE, families_exact
 from standby.engine.rows.words import Words, fold, squash
 from standby.engine.timing import waits_of
 from standby.events.evidence import Evidence, OperatorRow
@@ -119,7 +120,11 @@ def _status_of(reply: Reply, pieces: Pieces, folded: Iterable[str]) -> tuple[int
 
 
 def _clean_code(value: str, secrets: Collection[str]) -> str:
-    return mask(value.strip()[:_MAX_CODE], secrets)
+    """A code fit to be kept; a name of plain words needs no masking."""
+    value = value.strip()[:_MAX_CODE]
+    if not secrets and value.replace("_", "").replace(" ", "").isalpha():
+        return value
+    return mask(value, secrets)
 
 
 def _named(pieces: Pieces, rank: int) -> str:
@@ -201,8 +206,9 @@ def extract(
             headers,
             pieces.fields,
             folded,
+            words.unique,
             received_ms=reply.received_ms,
-            hours_east=8 if reply.provider.startswith(("zai", "zhipu", "z-ai", "bigmodel", "glm")) else 0,
+            hours_east=0 if EAST_ZONE.isdisjoint(families_exact(reply.provider)) else 8,
         ),
         origin=reply.origin,
         stage=reply.stage,

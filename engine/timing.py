@@ -13,7 +13,7 @@ be a wait (negative, not a number, over 31 days, a header that is no time) is re
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 
@@ -63,10 +63,22 @@ _TIGHT_WHOLE = re.compile(_TIGHT)
 _ISO_8601_SPAN = re.compile(
     r"p(?:(\d{1,5})d)?(?:t(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,9}(?:\.\d{1,9})?)s)?)?"
 )
-_TRIGGER = re.compile(
-    r"retry|try again|try your request again|wait|reset|available|come back|cooldown|cooling down|renew"
-    r"|refill|backoff|back off|again (?:in|after)"
-)
+_TRIGGERS = {
+    "retry": ("retry", "retrying"),
+    "again": ("try again", "request again", "again in ", "again after "),
+    "wait": ("wait",),
+    "reset": ("reset",),
+    "available": ("available",),
+    "back": ("come back", "back off"),
+    "backoff": ("backoff",),
+    "cooldown": ("cooldown",),
+    "cooling": ("cooling down",),
+    "renew": ("renew",),
+    "renews": ("renew",),
+    "refill": ("refill",),
+    "waiting": ("wait",),
+}
+"""Word that must occur -> the texts that a stated wait may follow."""
 _AFTER_TRIGGER = re.compile(
     r"(?:ing|s|ed)?(?:[\s:=_\"'*\-]{1,4}(?:request|again|after|in|for|within|at|on|about|approximately|around|least"
     r"|your|the|this|next|another|it|seconds|secs|ms|until|time|automatically|limit|down)){0,5}[\s:=\"'*(~≈]{0,4}"
@@ -79,7 +91,7 @@ _CHINESE = re.compile(rf"(?P<span>{_SPAN})\s?(?:之?后|以后|后再|内)")
 _CHINESE_DATE = re.compile(rf"(?:将在|将于|于|在)\s?(?P<iso>{_ISO})\s?(?:重置|恢复|刷新|解除)")
 _PIPE_EPOCH = re.compile(r"limit reached\|(\d{10})(?!\d)")
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d\d))?\s?(am|pm)?")
-_MAX_TEXT_WAITS = 8
+_MAX_TEXT_TRIES = 12
 
 
 def _wait(source: WaitSource, ms: float, name: str = "") -> StatedWait:
@@ -283,32 +295,35 @@ def _clock_ms(text: str, received_ms: int) -> float | None:
 
 
 def _matched_ms(match: re.Match[str], received_ms: int, hours_east: int) -> float | None:
-    groups = match.groupdict()
-    if groups.get("iso") or groups.get("http"):
-        return _until(_date_ms(groups.get("iso") or groups["http"], hours_east), received_ms)
-    span = groups.get("tight") or groups.get("span")
-    if span:
-        return _span_ms(span)
-    if groups.get("unit"):
-        return float(_UNIT_MS[groups["unit"]])
-    if groups.get("clock"):
-        return _clock_ms(groups["clock"], received_ms)
-    number = float(groups["bare"])
+    kind = match.lastgroup or ""
+    value = match[kind]
+    if kind in ("iso", "http"):
+        return _until(_date_ms(value, hours_east), received_ms)
+    if kind in ("tight", "span"):
+        return _span_ms(value)
+    if kind == "one":
+        return float(_UNIT_MS[match["unit"]])
+    if kind == "clock":
+        return _clock_ms(value, received_ms)
+    number = float(value)
     moment = _epoch_ms(number)
     if moment is not None:
         return _until(moment, received_ms)
     return number * (1 if "ms" in match[0].split("=")[0][:14] else 1000)
 
 
-def _text_waits(text: str, received_ms: int, hours_east: int) -> list[StatedWait]:
+def _text_waits(text: str, triggers: Iterable[str], received_ms: int, hours_east: int) -> list[StatedWait]:
     found: list[StatedWait] = []
     matches: list[re.Match[str]] = []
-    for trigger in _TRIGGER.finditer(text):
-        match = _AFTER_TRIGGER.match(text, trigger.end())
-        if match is not None:
-            matches.append(match)
-        if len(matches) >= _MAX_TEXT_WAITS:
-            break
+    for trigger in triggers:
+        at = text.find(trigger)
+        for _ in range(_MAX_TEXT_TRIES):
+            if at < 0:
+                break
+            match = _AFTER_TRIGGER.match(text, at + len(trigger.rstrip()))
+            if match is not None:
+                matches.append(match)
+            at = text.find(trigger, at + len(trigger))
     if not text.isascii():
         matches += [m for p in (_CHINESE, _CHINESE_DATE) if (m := p.search(text))]
     for match in matches:
@@ -329,13 +344,15 @@ def waits_of(
     headers: Mapping[str, str],
     fields: Iterable[tuple[str, object]],
     texts: Iterable[str],
+    words: Collection[str],
     *,
     received_ms: int = 0,
     hours_east: int = 0,
 ) -> tuple[StatedWait, ...]:
     """All waits that a reply states, each once, in the order headers, fields, text.
 
-    `headers` have lower-case names, `fields` squashed names (`WAIT_FIELDS`), `texts` are folded. Dates count
+    `headers` have lower-case names, `fields` squashed names (`WAIT_FIELDS`), `texts` are folded, `words` are the
+    base words that occur in them. Dates count
     from `received_ms` (epoch ms; 0 for unknown, then from the reply's own `date` header, else not at all).
     `hours_east` is the zone of dates that name none.
     """
@@ -354,8 +371,10 @@ def waits_of(
             found.append(stated)
     if headers and not any(w.source is WaitSource.SUBSCRIPTION_RESET for w in found):
         found.extend(_unified(headers, received_ms))
+    triggers = [text for word, texts in _TRIGGERS.items() if word in words for text in texts]
     for text in texts:
-        found.extend(_text_waits(text, received_ms, hours_east))
+        if triggers or "|" in text or not text.isascii():
+            found.extend(_text_waits(text, triggers, received_ms, hours_east))
     return tuple(dict.fromkeys(found))
 
 

@@ -63,6 +63,8 @@ class _Pattern(msgspec.Struct):
     literal: str = ""
     regex: re.Pattern[str] | None = None
     need: frozenset[str] = frozenset()
+    any_of: tuple[frozenset[str], ...] = ()
+    """For each position with alternatives the words of which one must occur."""
     anchors: tuple[str, ...] = ()
 
 
@@ -111,7 +113,9 @@ def _compile(pattern: str, index: int) -> _Pattern:
     need = frozenset(word for words in single for word in words if word != "#")
     if len(single) == len(elements) and not any("#" in words for words in single):
         return _Pattern(index, literal=" " + " ".join(chain(*single)) + " ", need=need)
-    return _Pattern(index, regex=re.compile(_expression(elements), re.MULTILINE), need=need)
+    any_of = tuple(frozenset(words) for words in _anchor_choices(pattern) if len(words) > 1)
+    regex = re.compile(_expression(elements), re.MULTILINE)
+    return _Pattern(index, regex=regex, need=need, any_of=any_of)
 
 
 def _anchor_choices(pattern: str) -> list[tuple[str, ...]]:
@@ -161,8 +165,13 @@ class Phrasebook:
                 if pattern.regex is None:
                     if pattern.literal in flat:
                         found.add(pattern.index)
-                elif pattern.regex.search(flat):
-                    found.add(pattern.index)
+                    continue
+                for alternatives in pattern.any_of:
+                    if alternatives.isdisjoint(unique):
+                        break
+                else:
+                    if pattern.regex.search(flat):
+                        found.add(pattern.index)
         if words.dense:
             for pattern in self._dense:
                 if pattern.regex is not None and pattern.regex.search(words.dense):

@@ -56,7 +56,7 @@ PROSE = (
         flags="missing_model",
     ),
     row("04.model-404-text", F.MODEL_NOT_FOUND, says=("not-found", "status.leading"), status=404),
-    row("04.overflow", F.CONTEXT_OVERFLOW, says="overflow", unless="tpm overflow.window-per-request"),
+    row("04.overflow", F.CONTEXT_OVERFLOW, says="overflow", unless="tpm"),
     row("04.overflow-code", F.CONTEXT_OVERFLOW, tokens=TOKENS["overflow"], unless="tpm"),
     row("04.404-billing", F.BILLING, status=404, soft=False, says="billing|plansbilling"),
     row("04.404-permanent", F.AUTH_PERMANENT, status=404, soft=False, says="permanent"),

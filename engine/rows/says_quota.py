@@ -63,7 +63,11 @@ BILLING = (
         seen="Z.ai, OpenRouter, xAI",
     ),
     say(
-        "billing.plans", "plans billing", "plans and billing", "plan billing", "plan and billing detail|details"
+        "plansbilling.words",
+        "plans billing",
+        "plans and billing",
+        "plan billing",
+        "plan and billing detail|details",
     ),
     say(
         "billing.hard-limit",
@@ -149,9 +153,10 @@ RATE = (
     ),
     say(
         "rate.too-many",
-        "too many ~2 request",
+        "too many request",
+        "too many concurrent|api|http|pending|inference|active|parallel|incoming|recent|chat ~1 request",
         "toomanyrequests",
-        "too many ~1 call|calls|queries|invocations|tokens",
+        "too many ~1 call|calls|queries|invocations",
         "too many token ~2 wait|day|minute|hour",
         "request ~3 too fast|frequent|frequently|quickly",
         "sending ~2 request ~3 too fast|frequently|quickly",
@@ -214,6 +219,7 @@ RATE = (
         "limit reach",
     ),
     say("rate.deployments", "no deployment available for selected model"),
+    say("rate.zh-allowance", "额度不足"),
     say(
         "rate.zh",
         "请求过于频繁",
@@ -227,7 +233,6 @@ RATE = (
         "并发数过高",
         "并发~限制",
         "配额",
-        "额度不足",
         "额度已用",
         "额度~用尽",
         "额度~耗尽",

@@ -103,7 +103,6 @@ OVERFLOW = (
         "context length limit",
         "contextlengthexceeded",
         "contextwindowexceedederror",
-        "context window ~1 exceed",
         "contextwindowexceeded",
         "context size has been exceed",
         "context size ~4 exceed",
@@ -188,7 +187,12 @@ OVERFLOW = (
         "tokens~超过~限制",
         "输入~超过~最大",
     ),
-    say("likely.window", "context window ~6 exceed|full", "context ~3 overflow ~4 prompt|compaction|messages"),
+    say("mandatory.reasoning", "reasoning is mandatory", "reasoning ~3 cannot be disabled|disable"),
+    say(
+        "likely.window",
+        "context window ~6 exceed|full|overflow",
+        "context ~3 overflow ~4 prompt|compaction|messages",
+    ),
 )
 
 FORMAT = (

@@ -281,6 +281,7 @@ TIMEOUT = (
         "^ request abort",
         "this operation was abort",
     ),
+    say("timeout.request-aborted", "^ request abort $", "^ request was abort $", "request was abort"),
     say("timeout.whole", "^ terminated $", "^ terminate $", "^ request failed $", "^ request fail $"),
     say("timeout.zh", "超时", "网络错误", "连接错误", "连接失败", "连接中断", "连接重置", "网络异常"),
 )

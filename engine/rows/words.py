@@ -17,6 +17,7 @@ crosses, so that their order cannot matter. Links are taken out, since their pat
 
 import re
 import unicodedata
+from functools import lru_cache
 
 __all__ = ["FORMS", "Words", "fold", "squash", "words_of"]
 
@@ -134,6 +135,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).translate(_QUOTES).casefold()
 
 
+@lru_cache(maxsize=4096)
 def squash(token: str) -> str:
     """A code or type without case and punctuation: `RATE_LIMIT_EXCEEDED` and `RateLimitExceeded` are one."""
     return _SQUASH.sub("", fold(token))
@@ -147,8 +149,7 @@ def words_of(folded: str) -> list[str]:
         split = folded.translate(_SEPARATORS).split()
     else:
         split = _NOT_WORD.sub(" ", folded.replace("'", "")).split()
-    form = FORMS.get
-    return [form(word, word) for word in split]
+    return list(map(FORMS.get, split, split))  # type: ignore[arg-type]
 
 
 class Words:
