@@ -108,7 +108,15 @@ def usable_now(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, *, be
     return None
 
 
-def again(draft: Draft, key: str, policy: Policy, ruleset: Ruleset, rules: tuple[str, ...]) -> None:
+def again(
+    draft: Draft,
+    key: str,
+    policy: Policy,
+    ruleset: Ruleset,
+    rules: tuple[str, ...],
+    *,
+    continuation: bool = False,
+) -> None:
     """Call the same candidate with the same profile once more, unless it was blocked or lost meanwhile."""
     turn = draft.turn(key)
     profile = turn.attempts[-1].profile
@@ -117,7 +125,7 @@ def again(draft: Draft, key: str, policy: Policy, ruleset: Ruleset, rules: tuple
         one.alias == profile and one.block is None for one in _preferred(draft, turn, policy, ruleset, model)
     )
     if free:
-        start(draft, key, policy, profile, rules)
+        start(draft, key, policy, profile, rules, continuation=continuation)
     elif turn.replayable:
         choose(draft, key, policy, ruleset)
     else:
@@ -279,6 +287,8 @@ def start(
     rules: tuple[str, ...],
     *,
     check: bool = False,
+    continuation: bool = False,
+    finalize: bool = False,
 ) -> None:
     """Start a call to the present candidate with this profile, and keep the session's pin true."""
     turn = draft.turn(key)
@@ -296,8 +306,10 @@ def start(
             model=model,
             profile=profile,
             check=check,
-            continuation=not turn.replayable,
+            continuation=continuation or not turn.replayable,
             timeout_ms=timeout,
+            finalize=finalize,
+            allowance_ms=(request.allowance_ms if request else None) or 0,
         )
     )
 

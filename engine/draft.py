@@ -12,7 +12,7 @@ from standby.engine.fold import TURN_FACTS, admission, fold
 from standby.engine.turn import Turn
 from standby.engine.view import Reading, View
 from standby.events.commit import Stamp
-from standby.events.decisions import Decision
+from standby.events.decisions import Decision, NoticeDue
 from standby.events.vocabulary import KeptBecause
 from standby.projections.sessions import Session
 from standby.projections.tables import Overlay
@@ -37,6 +37,8 @@ class Draft(Reading):
         self.decisions: list[Decision] = []
         self.refused: KeptBecause | None = None
         """Why the fact could not move its turn."""
+        self.owed: NoticeDue | None = None
+        """The divider that the fact's turn was waiting for before the fact."""
 
     def take(self, fact: Any) -> None:
         """Fold the fact that is being decided about."""
@@ -44,6 +46,7 @@ class Draft(Reading):
         turn = self.turns.get(key) if key is not None else None
         if turn is not None and type(fact) in TURN_FACTS:
             self.refused = admission(turn, fact, self.stamp)
+        self.owed = turn.divider if turn is not None else None
         fold(self, fact, self.stamp)
 
     def emit(self, decision: Decision) -> None:

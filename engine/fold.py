@@ -31,6 +31,8 @@ _TURN_FOLDS: dict[type, Callable[[Turn, Any, int], None] | None] = {
     f.LiveSwitchRequested: turns.fold_lost,
     f.ResponseCompleted: turns.fold_response,
     f.EffectsBegun: turns.fold_effects,
+    f.RuntimeRecovering: turns.fold_recovering,
+    f.NoProgressSeen: turns.fold_recovering,
     f.WaitEnded: turns.fold_wait_ended,
     f.RepairFinished: turns.fold_wait_ended,
     f.TurnCancelled: None,
@@ -40,6 +42,7 @@ _TURN_FOLDS: dict[type, Callable[[Turn, Any, int], None] | None] = {
     d.CandidateSkipped: turns.fold_skipped,
     d.AttemptStarted: turns.fold_started,
     d.FailureClassified: turns.fold_classified,
+    d.DoubtDismissed: None,
     d.RetryScheduled: turns.fold_retry,
     d.RepairOrdered: turns.fold_repair,
     d.ChainAdvanced: turns.fold_advanced,
@@ -56,7 +59,15 @@ TURN_FACTS = frozenset(
 """Facts that the turn table knows."""
 
 _CALL_REPORTS = (f.CallSucceeded, f.CallFailed, f.CallUnknown, f.LiveSwitchRequested)
-_OF_OWNER = (*_CALL_REPORTS, f.ResponseCompleted, f.EffectsBegun, f.WaitEnded, f.RepairFinished)
+_OF_OWNER = (
+    *_CALL_REPORTS,
+    f.ResponseCompleted,
+    f.EffectsBegun,
+    f.RuntimeRecovering,
+    f.NoProgressSeen,
+    f.WaitEnded,
+    f.RepairFinished,
+)
 
 
 def tag_of(event: object) -> str:
@@ -166,6 +177,22 @@ def _kept(view: Reading, event: d.ReportKept, stamp: Stamp) -> None:
         health.fold_use(view.profiles.edit(event.profile), event.model, event.evidence_ms, stamp.at_ms)
 
 
+def _writer_admitted(view: Reading, event: f.WriterAdmitted, stamp: Stamp) -> None:
+    if view.turns.get(event.turn) is not None:
+        view.turns.edit(event.turn).unannounced = False
+
+
+def _event_recorded(view: Reading, event: f.TranscriptEventRecorded, stamp: Stamp) -> None:
+    if view.turns.get(event.turn) is not None:
+        view.turns.edit(event.turn).divider = None
+
+
+def _notice_due(view: Reading, event: d.NoticeDue, stamp: Stamp) -> None:
+    sessions.fold_notice(view.sessions.edit(event.session), event)
+    if view.turns.get(event.turn) is not None:
+        view.turns.edit(event.turn).divider = event if event.divider else None
+
+
 def _nothing(view: Reading, event: Any, stamp: Stamp) -> None:
     """The event is history only."""
 
@@ -180,6 +207,9 @@ _FOLDS: dict[type, Fold] = {
     f.QuotaObserved: lambda view, e, _: health.fold_quota(view.profiles.edit(e.profile), e),
     f.SubjectErased: _nothing,
     f.NoticeDelivered: _nothing,
+    f.SessionCreated: lambda view, e, _: view.sessions.edit(e.session),
+    f.TranscriptEventRecorded: _event_recorded,
+    f.WriterAdmitted: _writer_admitted,
     f.ModelSelected: lambda view, e, _: sessions.fold_selected(view.sessions.edit(e.session), e),
     f.ProfilePinned: _nothing,
     f.SessionReset: _nothing,
@@ -194,12 +224,13 @@ _FOLDS: dict[type, Fold] = {
     ),
     d.PinSet: lambda view, e, _: sessions.fold_pin_set(view.sessions.edit(e.session), e),
     d.PinCleared: lambda view, e, _: sessions.fold_pin_cleared(view.sessions.edit(e.session), e),
+    d.SelectionInherited: lambda view, e, _: sessions.fold_inherited(view.sessions.edit(e.session), e),
     d.SelectionCleared: lambda view, e, _: sessions.fold_selection_cleared(view.sessions.edit(e.session)),
     d.StickySet: lambda view, e, s: sessions.fold_sticky_set(
         view.sessions.edit(e.session), e, s.runtime, s.epoch
     ),
     d.StickyEnded: lambda view, e, s: sessions.fold_sticky_ended(view.sessions.edit(e.session), s.runtime),
-    d.NoticeDue: lambda view, e, _: sessions.fold_notice(view.sessions.edit(e.session), e),
+    d.NoticeDue: _notice_due,
 }
 
 

@@ -24,12 +24,13 @@ from standby.events.decisions import (
     RepairOrdered,
     RetryScheduled,
     SkipMarked,
+    TurnAnswered,
 )
-from standby.events.facts import CallFailed, CallUnknown
+from standby.events.facts import CallFailed, CallSucceeded, CallUnknown
 from standby.events.policy import Policy
 from standby.events.vocabulary import Failure, Stage, TurnEnd
 
-__all__ = ["Verdict", "advance", "blame_for", "judge", "repaired", "verdict_of"]
+__all__ = ["Verdict", "advance", "blame_for", "incomplete", "judge", "repaired", "verdict_of"]
 
 REPAIRS_PER_CANDIDATE = 2
 """Most repairs that one candidate's request gets."""
@@ -45,6 +46,7 @@ class Verdict(NamedTuple):
     stage: Stage = Stage.STREAM
     provider_started: bool = True
     selected_profile: bool = True
+    finished_work: bool = False
 
     @property
     def reason(self) -> Failure:
@@ -64,6 +66,7 @@ def verdict_of(fact: CallFailed | CallUnknown, policy: Policy, ruleset: Ruleset,
         fact.evidence.stage,
         fact.provider_started,
         fact.selected_profile,
+        fact.finished_work,
     )
 
 
@@ -207,6 +210,8 @@ def _go_on(
     key = _key(turn)
     if _retry(draft, turn, policy, ruleset, verdict):
         return
+    if _finalize(draft, turn, policy, verdict):
+        return
     if not turn.replayable:
         fail(draft, key, policy, ruleset, TurnEnd.UNSAFE, ("REC-8",))
         return
@@ -232,6 +237,7 @@ def _retry(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict: 
         received_ms=verdict.received_ms,
         now_ms=draft.stamp.at_ms,
         draw=draft.stamp.draw,
+        organisation_tpm=verdict.reading.organisation_tpm,
     )
     if wait is None or _blocked_past(draft, attempt, wait.until_ms):
         return False
@@ -247,6 +253,17 @@ def _retry(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict: 
             floor_ms=wait.floor_ms,
         )
     )
+    return True
+
+
+def _finalize(draft: Draft, turn: Turn, policy: Policy, verdict: Verdict) -> bool:
+    """Ask once, without tools, for the final answer to work that is finished (REC-14)."""
+    if turn.replayable or turn.finalized or not verdict.finished_work:
+        return False
+    attempt = turn.attempts[-1]
+    if _blocked_past(draft, attempt, draft.stamp.at_ms):
+        return False
+    start(draft, _key(turn), policy, attempt.profile, ("REC-14", "REC-6"), finalize=True)
     return True
 
 
@@ -341,17 +358,52 @@ def _consents(policy: Policy, reason: Failure | None, model: str) -> bool:
     return True
 
 
+def incomplete(draft: Draft, fact: CallSucceeded, policy: Policy, ruleset: Ruleset) -> None:
+    """A reply that stopped normally without the answer (ADV-8): one continuation of the same model, then the
+    chain goes on only if the harness says that the model failed. Being safe to replay is no reason."""
+    key = fact.turn
+    turn = draft.turn(key)
+    attempt = turn.attempts[-1]
+    request = turn.request
+    if fact.fallback_worthy and turn.replayable:
+        draft.emit(
+            FailureClassified(
+                rules=("ADV-8",), turn=key, attempt=attempt.attempt, reason=Failure.EMPTY_RESPONSE
+            )
+        )
+        advance(draft, key, policy, ruleset, Failure.EMPTY_RESPONSE, ("ADV-8",))
+    elif request is not None and request.continuable and not turn.repairs:
+        draft.emit(RepairOrdered(rules=("ADV-8", "REC-6"), turn=key, reason=Failure.EMPTY_RESPONSE))
+    elif request is not None and not request.answer_required:
+        draft.emit(
+            TurnAnswered(
+                rules=("ADV-8",),
+                turn=key,
+                attempt=attempt.attempt,
+                model=attempt.model,
+                evidence_ms=fact.started_ms,
+                profile=attempt.profile,
+                fallback=attempt.model != turn.selected,
+            )
+        )
+    else:
+        fail(draft, key, policy, ruleset, TurnEnd.SURFACED, ("ADV-8",), reason=Failure.EMPTY_RESPONSE)
+
+
 def repaired(draft: Draft, key: str, policy: Policy, ruleset: Ruleset, fits: bool) -> None:
     """A repair is over: the same candidate goes on, or the chain does (ADV-4)."""
     turn = draft.turn(key)
     attempt = turn.attempts[-1]
     overflow = attempt.reason is Failure.CONTEXT_OVERFLOW
+    why = {Failure.CONTEXT_OVERFLOW: "ADV-4", Failure.FORMAT: "CLS-33"}.get(
+        attempt.reason or Failure.UNKNOWN, "ADV-8"
+    )
     if fits:
-        again(draft, key, policy, ruleset, ("ADV-4",) if overflow else ("CLS-33",))
+        again(draft, key, policy, ruleset, (why,), continuation=why == "ADV-8")
         return
     if overflow:
         if not turn.strict:
             _reorder(draft, turn, policy)
         advance(draft, key, policy, ruleset, attempt.reason, ("ADV-4",))
         return
-    fail(draft, key, policy, ruleset, TurnEnd.SURFACED, ("CLS-3",))
+    fail(draft, key, policy, ruleset, TurnEnd.SURFACED, ("CLS-3",) if why == "CLS-33" else (why,))

@@ -65,6 +65,8 @@ ROWS: tuple[Row, ...] = (
     # A call is under way.
     Row("calling", "effects_begun", "calling", "of_this_attempt"),
     Row("calling", "response_completed", "calling", "of_this_attempt"),
+    Row("calling", "runtime_recovering", "calling", "of_this_attempt"),
+    Row("calling", "no_progress_seen", "doubting", "of_this_attempt"),
     Row("calling", "call_succeeded", "served", "of_this_attempt"),
     Row("calling", "call_failed", "judging", "of_this_attempt"),
     Row("calling", "call_unknown", "judging", "of_this_attempt"),
@@ -72,6 +74,9 @@ ROWS: tuple[Row, ...] = (
     Row("calling", "turn_taken_over", "orphaned"),
     Row("calling", "turn_cancelled", "stopping"),
     Row("calling", "deadline_passed", "stopping"),
+    # A breaker asks whether the run ends: the attempt goes on, or the turn stops.
+    Row("doubting", "doubt_dismissed", "calling", "of_this_attempt"),
+    Row("doubting", "turn_failed", "failed"),
     # The same, but its owner changed and nobody here saw the call.
     Row("orphaned", "effects_begun", "orphaned", "of_this_attempt"),
     Row("orphaned", "response_completed", "orphaned", "of_this_attempt"),
@@ -97,6 +102,8 @@ ROWS: tuple[Row, ...] = (
     # The ends.
     Row("served", "turn_answered", "answered", "of_this_attempt"),
     Row("served", "repair_ordered", "repairing"),
+    Row("served", "failure_classified", "choosing", "of_this_attempt"),
+    Row("served", "turn_failed", "failed"),
     Row("stopping", "turn_failed", "failed"),
 )
 
@@ -111,6 +118,7 @@ DECISIONS = frozenset(
         "chain_reordered",
         "attempt_started",
         "failure_classified",
+        "doubt_dismissed",
         "retry_scheduled",
         "repair_ordered",
         "turn_answered",

@@ -32,16 +32,20 @@ _TELLING = re.compile(
 )
 
 
-def announce(draft: Draft, turn: Turn) -> None:
-    """A turn was answered: is there something to tell about the model that did?"""
+def announce(draft: Draft, turn: Turn, rule: str = "NOTE-2") -> None:
+    """A turn was answered: is there something to tell about the model that did?
+
+    Internal turns and hidden continuation prompts are no turns of the user's (NOTE-12).
+    """
     request = turn.request
-    if request is None or request.kind in (TurnKind.COMPACTION, TurnKind.BACKGROUND):
+    if request is None or request.hidden or request.kind in (TurnKind.COMPACTION, TurnKind.BACKGROUND):
         return
     session = draft.session(request.session)
     told = session.announced
     if told is not None and told.selected != turn.selected:
         told = None
-    quiet = request.surface is not Surface.DIRECT
+    quiet = request.surface in (Surface.GROUP, Surface.CHANNEL)
+    divider = request.surface is Surface.CONTROL
     if turn.answered == turn.selected:
         if told is not None:
             draft.emit(
@@ -53,6 +57,7 @@ def announce(draft: Draft, turn: Turn) -> None:
                     active=told.active,
                     returned=True,
                     quiet=quiet,
+                    divider=divider,
                 )
             )
         return
@@ -60,19 +65,22 @@ def announce(draft: Draft, turn: Turn) -> None:
         return
     failed = [a for a in turn.attempts if not a.succeeded and a.reason is not None]
     skipped = [skip for skip in turn.skips if skip.reason is not None]
-    first = failed[0] if failed else None
+    # What is told is why the first candidate was left, and how many more were tried or passed over.
+    first = next((a for a in reversed(failed) if a.index == failed[0].index), None) if failed else None
     reason = first.reason if first else (skipped[0].reason if skipped else None)
     draft.emit(
         NoticeDue(
-            rules=("NOTE-1", "NOTE-10") if quiet else ("NOTE-1", "NOTE-2"),
+            rules=("NOTE-1", "NOTE-10") if quiet else ("NOTE-1", rule),
             session=request.session,
             turn=request.turn,
             selected=turn.selected,
             active=turn.answered,
             reason=reason,
             attempt=first.attempt if first else 0,
-            more=max(0, len(failed) + len(skipped) - 1),
+            more=max(0, len({a.index for a in failed} | {skip.index for skip in skipped}) - 1),
             quiet=quiet,
+            divider=divider,
+            warning=any(a.reason is Failure.CONTEXT_OVERFLOW for a in failed),
         )
     )
 

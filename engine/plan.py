@@ -7,17 +7,19 @@ machine. `plan` never changes the view; `apply` does, once the commit is stored.
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from standby.engine.apply import LOGIC, check_stamp
 from standby.engine.blocks import block, clear
 from standby.engine.candidates import plan_chain
 from standby.engine.choose import again, choose
 from standby.engine.draft import Draft
 from standby.engine.fold import admission
-from standby.engine.judge import advance, blame_for, judge, repaired, verdict_of
+from standby.engine.judge import advance, blame_for, incomplete, judge, repaired, verdict_of
 from standby.engine.notices import announce
 from standby.engine.quota import observe_quota
 from standby.engine.rulesets import Ruleset, ruleset_of
-from standby.engine.select import credential_removed, pinned, reset, selected
+from standby.engine.select import created, credential_removed, pinned, reset, selected
 from standby.engine.selection import resolve, resolve_model
 from standby.engine.stickiness import admit_sticky, after_answer
 from standby.engine.summary import fail
@@ -25,15 +27,22 @@ from standby.engine.turn import Turn
 from standby.engine.view import View
 from standby.events import facts as f
 from standby.events.commit import Stamp
-from standby.events.decisions import ChainAdvanced, ChainPlanned, Decision, ReportKept, TurnAnswered
+from standby.events.decisions import (
+    ChainAdvanced,
+    ChainPlanned,
+    Decision,
+    DoubtDismissed,
+    ReportKept,
+    TurnAnswered,
+)
 from standby.events.errors import BadReport, LogTooNew
 from standby.events.policy import Policy
-from standby.events.vocabulary import TurnEnd
+from standby.events.vocabulary import StopKind, TurnEnd
 
 __all__ = ["needless", "plan"]
 
 _CALLS = (f.CallSucceeded, f.CallFailed, f.CallUnknown, f.LiveSwitchRequested)
-_REPORTS = (*_CALLS, f.ResponseCompleted, f.EffectsBegun)
+_REPORTS = (*_CALLS, f.ResponseCompleted, f.EffectsBegun, f.RuntimeRecovering, f.NoProgressSeen)
 
 
 def needless(view: View, fact: f.Fact, stamp: Stamp) -> bool:
@@ -61,6 +70,10 @@ def needless(view: View, fact: f.Fact, stamp: Stamp) -> bool:
         if not 1 <= fact.attempt <= turn.attempt:
             raise BadReport(f"turn {key} has no attempt {fact.attempt}; it has made {turn.attempt}")
         return fact in turn.reports
+    if isinstance(fact, f.WriterAdmitted):
+        return not turn.unannounced
+    if isinstance(fact, f.TranscriptEventRecorded):
+        return turn.divider is None
     if isinstance(fact, f.WaitEnded) and turn.until_ms is not None and stamp.at_ms < turn.until_ms:
         return True
     if isinstance(fact, f.TurnTakenOver):
@@ -135,6 +148,9 @@ def _on_succeeded(draft: Draft, fact: f.CallSucceeded) -> None:
     if _kept(draft, fact):
         return
     turn, policy, ruleset = _of(draft, fact.turn)
+    if fact.stop is StopKind.INCOMPLETE:
+        incomplete(draft, fact, policy, ruleset)
+        return
     attempt = turn.attempts[-1]
     clear(draft, attempt.profile, attempt.model, fact.started_ms)
     draft.emit(
@@ -150,7 +166,8 @@ def _on_succeeded(draft: Draft, fact: f.CallSucceeded) -> None:
     )
     turn = draft.turn(fact.turn)
     after_answer(draft, turn, policy, ruleset)
-    announce(draft, turn)
+    if fact.writer_admitted or any(a.model == turn.selected for a in turn.attempts):
+        announce(draft, turn)
 
 
 def _on_failed(draft: Draft, fact: f.CallFailed | f.CallUnknown) -> None:
@@ -213,6 +230,31 @@ def _on_deadline(draft: Draft, fact: f.DeadlinePassed) -> None:
     fail(draft, fact.turn, policy, ruleset, TurnEnd.DEADLINE, ("REC-7", "REC-13"))
 
 
+def _on_no_progress(draft: Draft, fact: f.NoProgressSeen) -> None:
+    """A breaker wants to end the run: not before the attempt's own allowance is over (REC-10, STOP-5)."""
+    if _kept(draft, fact):
+        return
+    turn, policy, ruleset = _of(draft, fact.turn)
+    attempt = turn.attempts[-1]
+    allowance = attempt.allowance_ms or ruleset.allowance_ms
+    if draft.stamp.at_ms < attempt.started_ms + allowance:
+        draft.emit(DoubtDismissed(rules=("REC-10",), turn=fact.turn, attempt=fact.attempt))
+    else:
+        fail(draft, fact.turn, policy, ruleset, TurnEnd.STOPPED, ("STOP-5", "REC-7"))
+
+
+def _on_writer(draft: Draft, fact: f.WriterAdmitted) -> None:
+    """The turn holds the writer's authority now: its notice is due (NOTE-11)."""
+    announce(draft, draft.turn(fact.turn), "NOTE-11")
+
+
+def _on_event_recorded(draft: Draft, fact: f.TranscriptEventRecorded) -> None:
+    """No divider could be stored: the status notice is sent after all (NOTE-4)."""
+    owed = draft.owed
+    if owed is not None and not fact.stored:
+        draft.emit(msgspec.structs.replace(owed, rules=("NOTE-4",), divider=False))
+
+
 def _on_taken_over(draft: Draft, fact: f.TurnTakenOver) -> None:
     """The fold gives the turn to the new owner; nothing else follows."""
 
@@ -254,6 +296,7 @@ _PLANNERS: dict[type, Callable[[Draft, Any], None]] = {
     f.PolicyAdopted: _on_policy,
     f.CredentialRemoved: credential_removed,
     f.QuotaObserved: observe_quota,
+    f.SessionCreated: created,
     f.ModelSelected: selected,
     f.ProfilePinned: pinned,
     f.SessionReset: reset,
@@ -263,6 +306,10 @@ _PLANNERS: dict[type, Callable[[Draft, Any], None]] = {
     f.CallUnknown: _on_failed,
     f.ResponseCompleted: _on_report,
     f.EffectsBegun: _on_report,
+    f.RuntimeRecovering: _on_report,
+    f.NoProgressSeen: _on_no_progress,
+    f.WriterAdmitted: _on_writer,
+    f.TranscriptEventRecorded: _on_event_recorded,
     f.LiveSwitchRequested: _on_switch,
     f.WaitEnded: _on_wait_ended,
     f.RepairFinished: _on_repaired,

@@ -56,12 +56,17 @@ def schedule(
     received_ms: int,
     now_ms: int,
     draw: int,
+    organisation_tpm: bool = False,
 ) -> Wait | None:
     """The next retry of this candidate and profile, or None when its budget is spent."""
     kind = ruleset.courses[reason].recover
     recovery = policy.recovery
     override = turn.request.max_retries if turn.request and turn.request.local_settings else None
     allowed = budget(kind, recovery, ruleset, override)
+    # Shared exhaustion of tokens per minute is not sat out where a fallback can serve the turn (REC-5).
+    shared = organisation_tpm and turn.replayable and turn.index + 1 < len(turn.candidates)
+    if shared:
+        allowed = min(allowed, ruleset.tpm_retries)
     retry = turn.retries + 1
     if retry > allowed:
         return None
@@ -78,14 +83,16 @@ def schedule(
         return None
     base = _or(recovery.base_ms, ruleset.base_ms)
     until = now_ms + max(delay_ms(retry, base, cap, draw), floor)
-    if not rate:
-        window = _or(recovery.transient_window_ms, ruleset.transient_window_ms)
+    if not rate or shared:
+        window = (
+            ruleset.tpm_window_ms if shared else _or(recovery.transient_window_ms, ruleset.transient_window_ms)
+        )
         if until > (turn.outage_ms if turn.outage_ms is not None else now_ms) + window:
             return None
     deadline = turn.request.deadline_ms if turn.request else None
     if deadline is not None and until >= deadline:
         return None
-    rules = ["REC-1" if rate else "REC-2"]
+    rules = ["REC-5" if shared else "REC-1" if rate else "REC-2"]
     if recovery.max_retries is not None or override is not None:
         rules.append("REC-4")
     if floor:

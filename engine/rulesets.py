@@ -90,6 +90,8 @@ class Ruleset(msgspec.Struct, frozen=True, kw_only=True):
     transient_retries: int = 8
     transient_window_ms: int = 90 * SECOND
     transient_cap_ms: int = 30 * SECOND
+    tpm_retries: int = 2
+    tpm_window_ms: int = 15 * SECOND
     max_retry_delay_ms: int = MINUTE
 
     ladder_ms: tuple[int, ...]
@@ -103,7 +105,8 @@ class Ruleset(msgspec.Struct, frozen=True, kw_only=True):
     check_interval_ms: int = 30 * SECOND
     check_margin_ms: int = 2 * MINUTE
     skip_ttl_ms: tuple[int, int] = (SECOND, 10 * MINUTE)
-    legacy_check_ms: int = 5 * MINUTE
+    allowance_ms: int = 90 * SECOND
+    """How long an attempt may go without progress before a breaker can end it, where the host says nothing."""
 
     kind_order: tuple[CredentialKind, ...]
     self_managed: frozenset[str]

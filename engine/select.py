@@ -6,12 +6,38 @@ user replaces it, when its credential is removed on purpose, or when it no longe
 
 from standby.engine.draft import Draft
 from standby.engine.selection import configured, resolve_model
-from standby.events.decisions import PinCleared, PinSet, SelectionCleared, StickyEnded
+from standby.events.decisions import PinCleared, PinSet, SelectionCleared, SelectionInherited, StickyEnded
 from standby.events.errors import BadReport
-from standby.events.facts import CredentialRemoved, ModelSelected, ProfilePinned, SessionReset
+from standby.events.facts import CredentialRemoved, ModelSelected, ProfilePinned, SessionCreated, SessionReset
 from standby.events.vocabulary import SelectionSource
 
-__all__ = ["credential_removed", "pinned", "reset", "selected"]
+__all__ = ["created", "credential_removed", "pinned", "reset", "selected"]
+
+
+def created(draft: Draft, fact: SessionCreated) -> None:
+    """A new session: the primary in effect is no override, another model is an explicit choice (SEL-13); a
+    child takes over its parent's pinned model unless the parent, or it, chose the default (SEL-8)."""
+    policy = draft.policy()
+    chain, _ = configured(policy, fact.agent)
+    if fact.model:
+        model = resolve_model(policy, fact.model, chain.primary.partition("/")[0])
+        if model != chain.primary:
+            draft.emit(
+                SelectionInherited(
+                    rules=("SEL-13",), session=fact.session, model=model, source=SelectionSource.USER
+                )
+            )
+        return
+    parent = draft.session(fact.parent) if fact.parent else None
+    own = draft.session(fact.session)
+    if parent is None or own.chose_default or own.model:
+        return
+    if parent.model and parent.source is SelectionSource.USER:
+        draft.emit(
+            SelectionInherited(
+                rules=("SEL-8",), session=fact.session, model=parent.model, source=SelectionSource.USER
+            )
+        )
 
 
 def selected(draft: Draft, fact: ModelSelected) -> None:

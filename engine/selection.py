@@ -86,8 +86,8 @@ def resolve(view: Reading, policy: Policy, request: TurnRequested) -> Selection:
             f"turn {request.turn} selects no model: set agents.defaults.model.primary in the policy, "
             "or name a model with the turn"
         )
-    if request.locked:
-        return Selection(model, source, (), chain, (*rules, "SEL-7"))
+    if request.locked or request.selected_only:
+        return Selection(model, source, (), chain, (*rules, "SEL-7" if request.locked else "SEL-4"))
     if request.fallbacks is not None:
         provider = model.partition("/")[0]
         listed = tuple(resolve_model(policy, name, provider) for name in request.fallbacks)

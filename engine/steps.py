@@ -30,6 +30,12 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True):
     timeout_ms: int | None = None
     continuation: bool = False
     check: bool = False
+    finalize: bool = False
+    """Offer no tools: only the final answer to finished work is owed (REC-14)."""
+    harness: str = ""
+    """The runtime that makes the call, whichever profile pays (ORD-12)."""
+    allowance_ms: int = 0
+    """Until this long after its start, evidence of no progress does not end the call (REC-10)."""
 
     @property
     def provider(self) -> str:
@@ -84,6 +90,8 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     soonest_model: str = ""
     target: str = ""
     usages: tuple[tuple[str, Usage | None], ...] = ()
+    guidance: Failure | None = None
+    """The failure whose guidance the user is shown, where it is not the last one (ADV-11)."""
 
 
 Step = CallModel | Wait | Repair | SettleUnknown | Settled
@@ -101,6 +109,9 @@ def step_of(key: str, turn: Turn) -> Step:
             timeout_ms=last.timeout_ms,
             continuation=last.continuation,
             check=last.check,
+            finalize=last.finalize,
+            harness=turn.request.harness if turn.request else "",
+            allowance_ms=last.allowance_ms,
         )
     if turn.state == "orphaned":
         last = turn.attempts[-1]
@@ -131,5 +142,6 @@ def step_of(key: str, turn: Turn) -> Step:
             soonest_model=turn.soonest_model,
             target=turn.target,
             usages=turn.usages,
+            guidance=turn.guidance,
         )
     raise BadReport(f"turn {key} is in state {turn.state}, which no host sees")

@@ -26,13 +26,16 @@ def fail(
     rules: tuple[str, ...],
     *,
     target: str = "",
+    reason: Failure | None = None,
 ) -> None:
     """End the turn; the sticky fallback that it stood on has failed with it."""
     turn = draft.turn(key)
     failed = [a for a in turn.attempts if a.reason is not None]
-    reason = failed[-1].reason if failed else None
+    if reason is None and failed:
+        reason = failed[-1].reason
     if reason is None and turn.skips:
         reason = turn.skips[-1].reason
+    overflowed = any(a.reason is Failure.CONTEXT_OVERFLOW for a in failed)
     at, model = soonest(draft, turn, policy, ruleset) if end is TurnEnd.EXHAUSTED else (None, "")
     draft.emit(
         TurnFailed(
@@ -44,6 +47,7 @@ def fail(
             soonest_ms=at,
             soonest_model=model,
             target=target,
+            guidance=Failure.CONTEXT_OVERFLOW if overflowed else None,
         )
     )
 
@@ -82,6 +86,8 @@ def failure_message(turn: Turn, now_ms: int) -> str:
     """What a reply runner can tell the user about a failed turn (OBS-4, CLS-34), without provider details."""
     reasons = [a.reason for a in turn.attempts if a.reason is not None]
     reasons += [skip.reason for skip in turn.skips if skip.reason is not None]
+    if turn.guidance is Failure.CONTEXT_OVERFLOW:
+        return "⚠️ The conversation no longer fits the model. Shorten or compact it, or start a new one."
     busy = {Failure.RATE_LIMIT, Failure.OVERLOADED}
     if reasons and Failure.BILLING in reasons:
         return "⚠️ A provider account has no credit left. Top it up, or choose another model."

@@ -15,6 +15,7 @@ from standby.events.decisions import (
     ChainReordered,
     CheckAdmitted,
     FailureClassified,
+    NoticeDue,
     RepairOrdered,
     ReportKept,
     RetryScheduled,
@@ -29,11 +30,21 @@ from standby.events.facts import (
     EffectsBegun,
     Fact,
     LiveSwitchRequested,
+    NoProgressSeen,
     ResponseCompleted,
+    RuntimeRecovering,
     TurnRequested,
     Usage,
 )
-from standby.events.vocabulary import Effects, Failure, SelectionSource, SkipBecause, TurnEnd, WaitBecause
+from standby.events.vocabulary import (
+    Effects,
+    Failure,
+    SelectionSource,
+    SkipBecause,
+    StopKind,
+    TurnEnd,
+    WaitBecause,
+)
 
 __all__ = ["Attempt", "Skip", "Turn"]
 
@@ -49,6 +60,8 @@ class Attempt(msgspec.Struct, frozen=True):
     check: bool = False
     continuation: bool = False
     timeout_ms: int | None = None
+    finalize: bool = False
+    allowance_ms: int = 0
     ended_ms: int | None = None
     succeeded: bool = False
     reason: Failure | None = None
@@ -105,6 +118,8 @@ class Turn(msgspec.Struct):
     rotations: int = 0
     """Profiles that this candidate was rotated to."""
     repairs: int = 0
+    finalized: bool = False
+    """The tool-free try at a final answer was made (REC-14)."""
     effects: Effects = Effects.NONE
     delivered: bool = False
 
@@ -123,6 +138,11 @@ class Turn(msgspec.Struct):
     soonest_ms: int | None = None
     soonest_model: str = ""
     target: str = ""
+    guidance: Failure | None = None
+    unannounced: bool = False
+    """It answered before it was admitted as a writer, so its notice is still owed (NOTE-11)."""
+    divider: NoticeDue | None = None
+    """Its notice, while it is a divider that the transcript has not stored yet (NOTE-4)."""
     ended_ms: int | None = None
 
     @property
@@ -157,9 +177,12 @@ def fold_requested(turn: Turn, event: TurnRequested, at_ms: int) -> None:
 def fold_succeeded(turn: Turn, event: CallSucceeded, at_ms: int) -> None:
     turn.effects = worst(turn.effects, event.effects)
     turn.reports = (*turn.reports, event)
-    _close(turn, at_ms, succeeded=True, usage=event.usage)
+    complete = event.stop is not StopKind.INCOMPLETE
+    _close(turn, at_ms, succeeded=complete, usage=event.usage)
     turn.usages = (*turn.usages, (turn.attempts[-1].model, event.usage))
-    turn.retries, turn.outage_ms = 0, None
+    if complete:
+        turn.retries, turn.outage_ms = 0, None
+    turn.unannounced = not event.writer_admitted
 
 
 def fold_failed(turn: Turn, event: CallFailed, at_ms: int) -> None:
@@ -181,6 +204,10 @@ def fold_response(turn: Turn, event: ResponseCompleted, at_ms: int) -> None:
     turn.reports = (*turn.reports, event)
     turn.usages = (*turn.usages, (turn.attempts[-1].model, event.usage))
     turn.retries, turn.outage_ms = 0, None
+
+
+def fold_recovering(turn: Turn, event: RuntimeRecovering | NoProgressSeen, at_ms: int) -> None:
+    turn.reports = (*turn.reports, event)
 
 
 def fold_effects(turn: Turn, event: EffectsBegun, at_ms: int) -> None:
@@ -221,6 +248,7 @@ def fold_started(turn: Turn, event: AttemptStarted, at_ms: int) -> None:
     if before is not None and before.index == event.index and before.profile != event.profile:
         turn.rotations += 1
         turn.used |= {(before.model, before.profile)}
+    turn.finalized = turn.finalized or event.finalize
     turn.attempts = (
         *turn.attempts,
         Attempt(
@@ -232,6 +260,8 @@ def fold_started(turn: Turn, event: AttemptStarted, at_ms: int) -> None:
             event.check,
             event.continuation,
             event.timeout_ms,
+            event.finalize,
+            event.allowance_ms,
         ),
     )
 
@@ -272,6 +302,7 @@ def fold_answered(turn: Turn, event: TurnAnswered, at_ms: int) -> None:
 def fold_end(turn: Turn, event: TurnFailed, at_ms: int) -> None:
     turn.end, turn.reason, turn.target = event.end, event.reason, event.target
     turn.soonest_ms, turn.soonest_model = event.soonest_ms, event.soonest_model
+    turn.guidance = event.guidance
     turn.ended_ms, turn.until_ms = at_ms, None
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "ChainReordered",
     "CheckAdmitted",
     "Decision",
+    "DoubtDismissed",
     "FailureClassified",
     "NoticeDue",
     "PinCleared",
@@ -38,6 +39,7 @@ __all__ = [
     "ReportKept",
     "RetryScheduled",
     "SelectionCleared",
+    "SelectionInherited",
     "SkipMarked",
     "StickyEnded",
     "StickySet",
@@ -104,6 +106,10 @@ class AttemptStarted(_Decision, tag="attempt_started", frozen=True, kw_only=True
     continuation: bool = False
     """The saved transcript is continued; the request is not replayed (REC-6)."""
     timeout_ms: int | None = None
+    finalize: bool = False
+    """No tools: only the final answer to finished work is asked for (REC-14)."""
+    allowance_ms: int = 0
+    """Until this long after its start, evidence of no progress cannot end the attempt (REC-10)."""
 
 
 class FailureClassified(_Decision, tag="failure_classified", frozen=True, kw_only=True):
@@ -124,6 +130,13 @@ class FailureClassified(_Decision, tag="failure_classified", frozen=True, kw_onl
     """Whether anything may be replayed after this attempt (REC-8)."""
     check_returned: bool = False
     """The attempt was a check and its provider may be checked once more in this turn (PROBE-5)."""
+
+
+class DoubtDismissed(_Decision, tag="doubt_dismissed", frozen=True, kw_only=True):
+    """Evidence of no progress came within the attempt's own allowance: the attempt goes on (REC-10)."""
+
+    turn: str
+    attempt: int
 
 
 class RetryScheduled(_Decision, tag="retry_scheduled", frozen=True, kw_only=True):
@@ -197,6 +210,8 @@ class TurnFailed(_Decision, tag="turn_failed", frozen=True, kw_only=True):
     soonest_model: str = ""
     target: str = ""
     """Model that the owner of the retry should go to (ADV-16)."""
+    guidance: Failure | None = None
+    """The failure whose guidance the user is shown, where it is not the last one (ADV-11)."""
 
 
 class ReportKept(_Decision, tag="report_kept", frozen=True, kw_only=True):
@@ -285,6 +300,14 @@ class PinCleared(_Decision, tag="pin_cleared", frozen=True, kw_only=True):
     provider: str
 
 
+class SelectionInherited(_Decision, tag="selection_inherited", frozen=True, kw_only=True):
+    """A new session takes over a selection: its parent's, or the model it was created with."""
+
+    session: str
+    model: str
+    source: SelectionSource
+
+
 class SelectionCleared(_Decision, tag="selection_cleared", frozen=True, kw_only=True):
     """The session's stored override is gone."""
 
@@ -324,6 +347,10 @@ class NoticeDue(_Decision, tag="notice_due", frozen=True, kw_only=True):
     """How many further attempts failed."""
     quiet: bool = False
     """State only: nothing is shown (NOTE-10)."""
+    divider: bool = False
+    """The transcript's event is shown instead, if it can be stored (NOTE-4)."""
+    warning: bool = False
+    """A visible warning: the request did not fit the selected model (ADV-11)."""
 
 
 Decision = (
@@ -331,6 +358,7 @@ Decision = (
     | CandidateSkipped
     | AttemptStarted
     | FailureClassified
+    | DoubtDismissed
     | RetryScheduled
     | RepairOrdered
     | ChainAdvanced
@@ -345,6 +373,7 @@ Decision = (
     | PinSet
     | PinCleared
     | SelectionCleared
+    | SelectionInherited
     | StickySet
     | StickyEnded
     | NoticeDue

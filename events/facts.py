@@ -30,6 +30,7 @@ __all__ = [
     "Fact",
     "LiveSwitchRequested",
     "ModelSelected",
+    "NoProgressSeen",
     "NoticeDelivered",
     "ObservedProfile",
     "PolicyAdopted",
@@ -38,14 +39,18 @@ __all__ = [
     "QuotaObserved",
     "RepairFinished",
     "ResponseCompleted",
+    "RuntimeRecovering",
     "RuntimeStarted",
+    "SessionCreated",
     "SessionReset",
     "SubjectErased",
+    "TranscriptEventRecorded",
     "TurnCancelled",
     "TurnRequested",
     "TurnTakenOver",
     "Usage",
     "WaitEnded",
+    "WriterAdmitted",
 ]
 
 
@@ -167,6 +172,22 @@ class CompactionCompleted(_Fact, tag="compaction_completed", frozen=True, kw_onl
     count: int
 
 
+class SessionCreated(_Fact, tag="session_created", frozen=True, kw_only=True):
+    """A session came into being, perhaps as the child of another, perhaps with a model asked for (SEL-8, SEL-13)."""
+
+    session: str
+    agent: str = "main"
+    parent: str = ""
+    model: str = ""
+
+
+class TranscriptEventRecorded(_Fact, tag="transcript_event_recorded", frozen=True, kw_only=True):
+    """The control UI tried to record a transition in the transcript; `stored` says whether it could (NOTE-4)."""
+
+    turn: str
+    stored: bool
+
+
 class NoticeDelivered(_Fact, tag="notice_delivered", frozen=True, kw_only=True):
     """A due notice reached its surface."""
 
@@ -209,6 +230,14 @@ class TurnRequested(_Fact, tag="turn_requested", frozen=True, kw_only=True):
     answer_required: bool = True
     local_settings: bool = True
     """The runtime takes part in the session's retry setting (REC-15)."""
+    selected_only: bool = False
+    """A command that runs its selected model only and gains no fallback by any configuration (SEL-4)."""
+    harness: str = ""
+    """The runtime that makes the calls; it stays whichever profile pays (ORD-12)."""
+    allowance_ms: int | None = None
+    """How long each attempt may go on before evidence of no progress can end it (REC-10)."""
+    hidden: bool = False
+    """An internal continuation prompt: no user turn of its own for notices (NOTE-12)."""
 
 
 class Usage(_Value, frozen=True, kw_only=True):
@@ -228,8 +257,10 @@ class CallSucceeded(_Fact, tag="call_succeeded", frozen=True, kw_only=True):
     effects: Effects
     stop: StopKind = StopKind.STOP
     usage: Usage | None = None
-    dropped: bool = False
-    """A completed answer that was not used (FLOW-13)."""
+    writer_admitted: bool = True
+    """False while the turn does not yet hold the writer authority of an admitted run (NOTE-11)."""
+    fallback_worthy: bool = False
+    """The harness classes an incomplete reply as a failure of the model (ADV-8)."""
 
 
 class CallFailed(_Fact, tag="call_failed", frozen=True, kw_only=True):
@@ -252,6 +283,8 @@ class CallFailed(_Fact, tag="call_failed", frozen=True, kw_only=True):
     """The host knows a repair of this format failure and wants its one retry (CLS-33)."""
     selected_profile: bool = True
     """False when the runtime had not selected a profile: no shared health changes (COOL-23)."""
+    finished_work: bool = False
+    """Work of the attempt is finished and only the final answer is owed (REC-14)."""
 
 
 class CallUnknown(_Fact, tag="call_unknown", frozen=True, kw_only=True):
@@ -276,6 +309,28 @@ class EffectsBegun(_Fact, tag="effects_begun", frozen=True, kw_only=True):
     turn: str
     attempt: int
     effects: Effects = Effects.POSSIBLE
+
+
+class RuntimeRecovering(_Fact, tag="runtime_recovering", frozen=True, kw_only=True):
+    """A call inside the attempt failed and the runtime goes on with recovery of its own: a CLI's resume, fork or
+    fresh session (COOL-12), a native harness's request retries (REC-16). Nothing is settled by it."""
+
+    turn: str
+    attempt: int
+    evidence: Evidence
+
+
+class NoProgressSeen(_Fact, tag="no_progress_seen", frozen=True, kw_only=True):
+    """The host's breaker saw no progress and growing cost; it asks whether the run ends (REC-10, STOP-5)."""
+
+    turn: str
+    attempt: int
+
+
+class WriterAdmitted(_Fact, tag="writer_admitted", frozen=True, kw_only=True):
+    """A turn that answered before it was admitted as a writer now is (NOTE-11)."""
+
+    turn: str
 
 
 class LiveSwitchRequested(_Fact, tag="live_switch_requested", frozen=True, kw_only=True):
@@ -330,6 +385,11 @@ Fact = (
     | SessionReset
     | CompactionCompleted
     | NoticeDelivered
+    | SessionCreated
+    | TranscriptEventRecorded
+    | WriterAdmitted
+    | RuntimeRecovering
+    | NoProgressSeen
     | TurnRequested
     | CallSucceeded
     | CallFailed

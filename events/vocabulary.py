@@ -153,6 +153,8 @@ class Surface(StrEnum):
     """Where replies of a turn appear; notices are shown on direct surfaces only (NOTE-10)."""
 
     DIRECT = "direct"
+    CONTROL = "control"
+    """The control UI: a transition that its transcript records shows as a divider there (NOTE-4)."""
     GROUP = "group"
     CHANNEL = "channel"
 
@@ -164,6 +166,8 @@ class StopKind(StrEnum):
     TOOL_CALLS = "tool_calls"
     LENGTH = "length"
     EMPTY = "empty"
+    INCOMPLETE = "incomplete"
+    """A normal stop without the answer that was asked for (ADV-8)."""
 
 
 class SkipBecause(StrEnum):

@@ -58,6 +58,8 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True):
     stop: StopKind = StopKind.STOP
     started_ms: int | None = None
     """When the call began; the attempt's start if not given."""
+    writer_admitted: bool = True
+    fallback_worthy: bool = False
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +76,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
     repairable: bool = False
     format_repair: bool = False
     selected_profile: bool = True
+    finished_work: bool = False
     secrets: tuple[str, ...] = ()
     """Secrets that the call used, so that they can be masked wherever the reply quotes them."""
 
@@ -181,6 +184,10 @@ class Standby:
         owns_transport: bool = False,
         answer_required: bool = True,
         local_settings: bool = True,
+        selected_only: bool = False,
+        harness: str = "",
+        allowance_ms: int | None = None,
+        hidden: bool = False,
     ) -> "TurnHandle":
         """Request a turn in a session; the fields are those of `turn_requested`.
 
@@ -209,6 +216,10 @@ class Standby:
                 owns_transport=owns_transport,
                 answer_required=answer_required,
                 local_settings=local_settings,
+                selected_only=selected_only,
+                harness=harness,
+                allowance_ms=allowance_ms,
+                hidden=hidden,
             )
             return TurnHandle(self, key, self.core.submit(fact))
 
@@ -230,6 +241,19 @@ class Standby:
         return [key for _, key in sorted(found)]
 
     # ---- sessions ----------------------------------------------------------------------------------------
+
+    def create_session(self, session: str, *, parent: str = "", model: str = "", agent: str = "main") -> None:
+        """A session came into being, perhaps as a child of another (SEL-8, SEL-13)."""
+        with self.core.group() as transaction:
+
+            def alias(name: str) -> str:
+                return self.core.alias("session", session_name(agent, name), transaction)
+
+            self.core.submit(
+                f.SessionCreated(
+                    session=alias(session), agent=agent, parent=alias(parent) if parent else "", model=model
+                )
+            )
 
     def select_model(self, session: str, model: str | None, *, profile: str = "", agent: str = "main") -> None:
         """The user picks a model for the session; None goes back to the configured default (SEL-5, SEL-8)."""
@@ -363,7 +387,7 @@ class TurnHandle:
     def notices(self) -> list[str]:
         """Texts of the notices that fell due through this handle and are meant to be shown (NOTE-1, NOTE-10)."""
         due = (d for commit in self.commits for d in commit.decisions if isinstance(d, NoticeDue))
-        return [self.notice(notice) for notice in due if not notice.quiet]
+        return [self.notice(notice) for notice in due if not (notice.quiet or notice.divider)]
 
     def notice(self, notice: NoticeDue) -> str:
         """The text of a notice."""
@@ -393,6 +417,8 @@ class TurnHandle:
                 effects=outcome.effects,
                 stop=outcome.stop,
                 usage=outcome.usage,
+                writer_admitted=outcome.writer_admitted,
+                fallback_worthy=outcome.fallback_worthy,
             )
         elif isinstance(outcome, Unknown):
             fact = f.CallUnknown(turn=self.id, attempt=number, effects=outcome.effects)
@@ -441,6 +467,7 @@ class TurnHandle:
             repairable=outcome.repairable,
             format_repair=outcome.format_repair,
             selected_profile=outcome.selected_profile,
+            finished_work=outcome.finished_work,
         )
         return fact, asides
 
@@ -457,6 +484,27 @@ class TurnHandle:
     def response_completed(self, usage: f.Usage | None = None) -> None:
         """A model response inside the attempt was completed: retries start anew (REC-3)."""
         self._submit(f.ResponseCompleted(turn=self.id, attempt=self.state.attempt, usage=usage))
+
+    def runtime_recovering(self, reply: Reply) -> None:
+        """A call inside the attempt failed and the runtime recovers by itself (COOL-12, REC-16)."""
+        turn = self.state
+        fact, asides = self._failure(turn, turn.attempt, Failed(reply=reply))
+        if isinstance(fact, f.CallFailed):
+            self._submit(
+                f.RuntimeRecovering(turn=self.id, attempt=turn.attempt, evidence=fact.evidence), asides
+            )
+
+    def no_progress(self) -> Step:
+        """The host's breaker sees no progress and growing cost (REC-10, STOP-5)."""
+        return self._submit(f.NoProgressSeen(turn=self.id, attempt=self.state.attempt))
+
+    def event_recorded(self, stored: bool) -> None:
+        """The transcript stored the transition as a divider, or could not (NOTE-4)."""
+        self._submit(f.TranscriptEventRecorded(turn=self.id, stored=stored))
+
+    def writer_admitted(self) -> None:
+        """The turn now holds the writer authority of an admitted run (NOTE-11)."""
+        self._submit(f.WriterAdmitted(turn=self.id))
 
     def resume(self) -> Step:
         """The wait is over. Too early, or with nothing to wait for, this writes nothing."""

@@ -5,7 +5,7 @@ A fallback never writes the selection (FLOW-4): only `model_selected` and `selec
 
 import msgspec
 
-from standby.events.decisions import NoticeDue, PinCleared, PinSet, SkipMarked, StickySet
+from standby.events.decisions import NoticeDue, PinCleared, PinSet, SelectionInherited, SkipMarked, StickySet
 from standby.events.facts import CompactionCompleted, ModelSelected
 from standby.events.vocabulary import Failure, SelectionSource
 
@@ -16,6 +16,7 @@ __all__ = [
     "Session",
     "Sticky",
     "fold_compaction",
+    "fold_inherited",
     "fold_mark",
     "fold_notice",
     "fold_pin_cleared",
@@ -71,6 +72,8 @@ class Session(msgspec.Struct):
     """The override; "" follows configuration."""
     source: SelectionSource = SelectionSource.DEFAULT
     """Where the override came from. With an empty model, `user` never stands here."""
+    chose_default: bool = False
+    """The user chose "Default" on purpose: children inherit no pin of a parent (SEL-8)."""
     pins: dict[str, Pin] = {}
     """By provider."""
     sticky: dict[str, Sticky] = {}
@@ -90,7 +93,13 @@ def fold_selected(session: Session, event: ModelSelected) -> None:
     session.source = (
         event.source if event.model or event.source is SelectionSource.DEFAULT else (SelectionSource.DEFAULT)
     )
+    session.chose_default = not event.model and event.source is SelectionSource.DEFAULT
     session.switched += 1
+
+
+def fold_inherited(session: Session, event: SelectionInherited) -> None:
+    """A new session takes over a selection."""
+    session.model, session.source = event.model, event.source
 
 
 def fold_selection_cleared(session: Session) -> None:

@@ -13,15 +13,16 @@ from typing import Any, Generic, Protocol, TypeVar
 __all__ = ["Editable", "LazyTable", "Overlay", "Table"]
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class Editable(Protocol[T]):  # invariant on purpose: records are written through it
+class Editable(Protocol[T_co]):
     """What folds and questions need of a table."""
 
-    def get(self, key: str, /) -> T | None:
+    def get(self, key: str, /) -> T_co | None:
         """The record to look at, or None."""
 
-    def edit(self, key: str, /) -> T:
+    def edit(self, key: str, /) -> T_co:
         """The record to write to; an unknown key makes a new one."""
 
     def drop(self, key: str, /) -> None:
