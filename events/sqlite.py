@@ -100,14 +100,21 @@ class SQLiteStore:
             self.path, isolation_level=None, check_same_thread=False, timeout=timeout_s
         )
         try:
-            if fresh:
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            if version == 0:
                 _create(self._connection, self.path)
+            elif version > FORMAT:
+                raise _too_new(self.path, version)
+            _write_ahead(self._connection, timeout_s)
             self._connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[synchronous]}")
             self._connection.execute("PRAGMA busy_timeout = 0")
             self._connection.execute("PRAGMA secure_delete = ON")
         except sqlite3.Error as error:
             self._connection.close()
             raise DamagedLog(f"{self.path} cannot be opened as a log: {error}") from error
+        except BaseException:
+            self._connection.close()
+            raise
 
     @contextmanager
     def transaction(self) -> Iterator[_SQLiteTransaction]:
@@ -143,15 +150,14 @@ class SQLiteStore:
             return _head(self._connection)
 
     def read(self, after: int = 0) -> Iterator[Row]:
+        # A connection of its own: on the writing one a transaction that may still be rolled back would show.
         position = after
-        with self._lock:
-            cursor = self._connection.cursor()
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         try:
-            cursor.execute(
+            for row in connection.execute(
                 "SELECT position, body, hash FROM commits WHERE position > ? ORDER BY position",
                 (after,),
-            )
-            for row in cursor:
+            ):
                 position = row[0]
                 yield Row._make(row)
         except sqlite3.DatabaseError as error:
@@ -161,7 +167,7 @@ class SQLiteStore:
                 position + 1,
             ) from error
         finally:
-            cursor.close()
+            connection.close()
 
     def aside(self, alias: str) -> Aside | None:
         with self._lock, _clear_errors(self.path):
@@ -223,18 +229,37 @@ def _inspect(path: Path) -> bool:
     if int.from_bytes(application, "big") != APPLICATION_ID:
         raise ForeignFile(f"{path} is an SQLite file of another program; it was not touched")
     if version > FORMAT:
-        raise LogTooNew(
-            f"{path} has format {version}, this version of standby knows formats up to {FORMAT}; "
-            "use a newer standby. The file was not touched"
-        )
+        raise _too_new(path, version)
     return False
+
+
+def _too_new(path: Path, version: int) -> LogTooNew:
+    return LogTooNew(
+        f"{path} has format {version}, this version of standby knows formats up to {FORMAT}; "
+        "use a newer standby. The file was not touched"
+    )
+
+
+def _write_ahead(connection: sqlite3.Connection, timeout_s: float) -> None:
+    """Write-ahead logging, which the file itself remembers. Only once the header is in the file: from then on
+    it would stay in the `-wal` file for a while, where `_inspect` of another process could not see it."""
+    give_up = time.monotonic() + timeout_s
+    while True:
+        try:
+            if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
+                return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+        if time.monotonic() >= give_up:
+            raise LogBusy("the log was locked by another process while it was made ready; try again")
+        time.sleep(random.uniform(*_POLL_S))
 
 
 def _create(connection: sqlite3.Connection, path: Path) -> None:
     """Make the schema; two processes that create the same file at once agree."""
     from sqlite_utils import Database
 
-    connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("PRAGMA user_version").fetchone()[0] == FORMAT:
         connection.execute("ROLLBACK")
