@@ -104,7 +104,7 @@ class OpenAiChat:
         calls = message.get("tool_calls")
         return _answer(
             text=text_of(message.get("content")),
-            calls=tuple(calls) if isinstance(calls, list) else (),
+            calls=tuple(call for call in calls if isinstance(call, dict)) if isinstance(calls, list) else (),
             finish=str(choice.get("finish_reason") or ""),
             refusal=bool(message.get("refusal")),
             usage=_usage(reply.get("usage")),

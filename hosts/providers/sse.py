@@ -1,8 +1,8 @@
 """Server-sent events, read from bytes as they come.
 
-Lines end with LF, CR or CRLF, in any cut; an event ends with an empty line; comments (some gateways
-send them to keep a connection open) are passed over. A line that was cut off is never an event:
-what looks like half an answer must look like one.
+Lines end with LF, CR or CRLF, in any cut; an event ends with an empty line. Comments (some gateways send
+them to keep a connection open) and events without data are passed over. A line that was cut off is never
+an event: what looks like half an answer must look like one.
 """
 
 from typing import NamedTuple
@@ -37,10 +37,9 @@ class SseDecoder:
     def end(self) -> list[SseEvent]:
         """The last event, if all its lines came but not the empty one after them."""
         rest, self._rest = self._rest, b""
-        if rest.endswith(b"\r"):
-            self._line(rest)
-        event = self._dispatch()
-        return [event] if event is not None else []
+        ended = self._line(rest) if rest.endswith(b"\r") else None
+        last = self._dispatch()
+        return [event for event in (ended, last) if event is not None]
 
     def _line(self, raw: bytes) -> SseEvent | None:
         line = raw.rstrip(b"\r\n").decode("utf-8", "replace").removeprefix("\ufeff")
@@ -57,4 +56,4 @@ class SseDecoder:
     def _dispatch(self) -> SseEvent | None:
         name, data = self._name, self._data
         self._name, self._data = "", []
-        return SseEvent(name, "\n".join(data)) if data else None
+        return SseEvent(name, "\n".join(data)) if any(data) else None

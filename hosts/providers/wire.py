@@ -120,7 +120,7 @@ def encode(body: Mapping[str, Any]) -> bytes:
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
-    raise NotImplementedError(f"{type(value).__name__} has no JSON form")
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_plain)

@@ -82,7 +82,12 @@ class Exchange:
 
     async def _head(self) -> _Head | None:
         try:
-            raw = await self._reader.readuntil(b"\r\n\r\n")
+            raw = await self._reader.readexactly(1)
+            if not raw.isalpha():
+                # TLS, say: its client waits for an answer to a hello that never ends as HTTP does.
+                await self._write(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+                return None
+            raw += await self._reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             return None
         first, *lines = raw.decode("latin-1").split("\r\n")

@@ -62,7 +62,7 @@ class RequestLog:
         # Open for as long as the server runs.
         self._file: TextIO | None = None
         if path is not None:
-            self._file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115
+            self._file = Path(path).open("a", encoding="utf-8")  # noqa: SIM115 - it stays open while the server runs
 
     def add(self, request: Request) -> None:
         """Keep it, and write it out before anything is replied."""
