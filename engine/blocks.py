@@ -93,8 +93,10 @@ def _rate_limit(draft: Draft, policy: Policy, ruleset: Ruleset, health: Health, 
         return
     if open_cell is not None and open_cell.until_ms >= until:
         return
+    evidence = blame.evidence_ms
     if open_cell is not None and open_cell.until_ms > now:
-        rules = (*rules, "COOL-3")
+        # The longer block rests on all that was seen, so a success between the two calls does not end it.
+        rules, evidence = (*rules, "COOL-3"), max(evidence, open_cell.evidence_ms)
     draft.emit(
         BlockSet(
             rules=rules,
@@ -103,7 +105,7 @@ def _rate_limit(draft: Draft, policy: Policy, ruleset: Ruleset, health: Health, 
             reason=blame.reason,
             kind=kind,
             until_ms=until,
-            evidence_ms=blame.evidence_ms,
+            evidence_ms=evidence,
             ours=ours,
         )
     )

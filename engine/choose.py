@@ -119,6 +119,10 @@ def again(
 ) -> None:
     """Call the same candidate with the same profile once more, unless it was blocked or lost meanwhile."""
     turn = draft.turn(key)
+    if not turn.replayable and not (turn.request is not None and turn.request.continuable):
+        # A report that came late, or from a former owner, claims an effect since this was ordered.
+        fail(draft, key, policy, ruleset, TurnEnd.UNSAFE, ("REC-8",))
+        return
     profile = turn.attempts[-1].profile
     model = turn.candidates[turn.index].model
     free = not profile or any(

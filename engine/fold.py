@@ -59,15 +59,8 @@ TURN_FACTS = frozenset(
 """Facts that the turn table knows."""
 
 _CALL_REPORTS = (f.CallSucceeded, f.CallFailed, f.CallUnknown, f.LiveSwitchRequested)
-_OF_OWNER = (
-    *_CALL_REPORTS,
-    f.ResponseCompleted,
-    f.EffectsBegun,
-    f.RuntimeRecovering,
-    f.NoProgressSeen,
-    f.WaitEnded,
-    f.RepairFinished,
-)
+_REPORTS = (*_CALL_REPORTS, f.ResponseCompleted, f.EffectsBegun, f.RuntimeRecovering, f.NoProgressSeen)
+_OF_OWNER = (*_REPORTS, f.WaitEnded, f.RepairFinished)
 
 
 def tag_of(event: object) -> str:
@@ -86,10 +79,15 @@ def admission(turn: Turn, fact: Any, stamp: Stamp) -> KeptBecause | None:
     if move is not None and (move.guard is None or move.guard(turn, fact)):
         return None
     if isinstance(fact, _CALL_REPORTS):
-        if any(isinstance(report, _CALL_REPORTS) and report.attempt == fact.attempt for report in turn.reports):
-            return KeptBecause.DOUBLED
-        return KeptBecause.LATE
+        return KeptBecause.LATE if _is_first(turn, fact) else KeptBecause.DOUBLED
     return KeptBecause.LATE if turn.state in TERMINAL else KeptBecause.UNEXPECTED
+
+
+def _is_first(turn: Turn, fact: Any) -> bool:
+    """Whether nothing was reported before of how this attempt's call ended."""
+    return not any(
+        isinstance(report, _CALL_REPORTS) and report.attempt == fact.attempt for report in turn.reports
+    )
 
 
 def _fold_turn(view: Reading, event: Any, stamp: Stamp) -> None:
@@ -101,8 +99,8 @@ def _fold_turn(view: Reading, event: Any, stamp: Stamp) -> None:
             turn.runtime, turn.epoch = stamp.runtime, stamp.epoch
             turn.policy = view.policy_at
         if admission(turn, event, stamp) is not None:
-            if isinstance(event, _CALL_REPORTS):
-                turn.reports = (*turn.reports, event)
+            if isinstance(event, _REPORTS):
+                turns.fold_claims(turn, event, first=_is_first(turn, event))
             return
         if kind is f.TurnTakenOver:
             turn.runtime, turn.epoch = stamp.runtime, stamp.epoch
@@ -229,7 +227,9 @@ _FOLDS: dict[type, Fold] = {
     d.StickySet: lambda view, e, s: sessions.fold_sticky_set(
         view.sessions.edit(e.session), e, s.runtime, s.epoch
     ),
-    d.StickyEnded: lambda view, e, s: sessions.fold_sticky_ended(view.sessions.edit(e.session), s.runtime),
+    d.StickyEnded: lambda view, e, s: sessions.fold_sticky_ended(
+        view.sessions.edit(e.session), e.slot or s.runtime
+    ),
     d.NoticeDue: _notice_due,
 }
 

@@ -60,8 +60,10 @@ def _base(view: Reading, policy: Policy, provider: str) -> tuple[str, ...]:
         listed = stored
     elif provider in policy.order:
         return tuple(dict.fromkeys(policy.order[provider]))
-    elif configured := tuple(alias for alias, rule in policy.profiles.items() if rule.provider == provider):
-        listed = configured
+    elif any(rule.provider == provider for rule in policy.profiles.values()):
+        # A mapping has no order that would survive being written, so the stored order stands.
+        rules = policy.profiles
+        listed = tuple(alias for alias in stock if alias in rules and rules[alias].provider == provider)
     else:
         return stock
     # Names that are all unknown to the store say nothing about it: what is stored serves.

@@ -2,6 +2,9 @@
 
 A fallback never comes here (FLOW-4). What the user says replaces what stands; a user's pin goes only when the
 user replaces it, when its credential is removed on purpose, or when it no longer fits the selected provider.
+
+Decisions about several providers or slots come in the order of their names: the order in which a mapping was
+filled is not kept in a checkpoint.
 """
 
 from standby.engine.draft import Draft
@@ -48,10 +51,13 @@ def selected(draft: Draft, fact: ModelSelected) -> None:
     model = resolve_model(policy, fact.model, default_provider) if fact.model else chain.primary
     provider = model.partition("/")[0]
     session = draft.session(fact.session)
-    for slot, sticky in session.sticky.items():
-        if slot == draft.stamp.runtime and sticky.selected != model:
-            draft.emit(StickyEnded(rules=("STICK-3",), session=fact.session, model=sticky.model))
-    for other, pin in session.pins.items():
+    for slot, sticky in sorted(session.sticky.items()):
+        if sticky.selected != model:
+            elsewhere = "" if slot == draft.stamp.runtime else slot
+            draft.emit(
+                StickyEnded(rules=("STICK-3",), session=fact.session, model=sticky.model, slot=elsewhere)
+            )
+    for other, pin in sorted(session.pins.items()):
         if pin.user and other != provider:
             rule = "PIN-6" if fact.model else "PIN-13"
             draft.emit(PinCleared(rules=(rule,), session=fact.session, provider=other))
@@ -86,7 +92,7 @@ def _pin(draft: Draft, session: str, provider: str, profile: str) -> None:
 def reset(draft: Draft, fact: SessionReset) -> None:
     """A session begins anew: automatic pins and overrides go, the user's stay (PIN-2, PIN-4, SEL-10)."""
     session = draft.session(fact.session)
-    for provider, pin in session.pins.items():
+    for provider, pin in sorted(session.pins.items()):
         if not pin.user:
             draft.emit(PinCleared(rules=("PIN-2", "PIN-7"), session=fact.session, provider=provider))
     if session.model and session.source is SelectionSource.AUTO:
@@ -97,6 +103,6 @@ def credential_removed(draft: Draft, fact: CredentialRemoved) -> None:
     """Account selections of a removed credential go; selected models and other accounts stay (PIN-5)."""
     for key in sorted(draft.sessions.keys_now()):
         session = draft.session(key)
-        for provider, pin in session.pins.items():
+        for provider, pin in sorted(session.pins.items()):
             if pin.profile == fact.profile:
                 draft.emit(PinCleared(rules=("PIN-5",), session=key, provider=provider))

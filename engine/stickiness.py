@@ -76,10 +76,15 @@ def after_answer(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset) -> 
     if draft.session(request.session).switched != turn.switched:
         return
     held = _held(draft, request.session)
-    extends = held is not None and held.model == turn.answered and held.selected == turn.selected
+    now = draft.stamp.at_ms
+    extends = (
+        held is not None
+        and held.model == turn.answered
+        and held.selected == turn.selected
+        and (now < held.until_ms or turn.candidates[0].origin == "sticky")
+    )
     if not extends and not _rate_limited(turn):
         return
-    now = draft.stamp.at_ms
     first = held.first_ms if extends and held is not None else now
     settings = policy.stickiness
     idle = ruleset.sticky_idle_ms if settings.idle_ms is None else settings.idle_ms

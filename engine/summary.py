@@ -9,6 +9,7 @@ limits scoped to the candidate's own model are left, the latest of them counts.
 from standby.engine.draft import Draft
 from standby.engine.order import Ranked, ranked
 from standby.engine.rulesets import Ruleset
+from standby.engine.stickiness import drop_sticky
 from standby.engine.turn import Turn
 from standby.events.decisions import TurnFailed
 from standby.events.policy import Policy
@@ -30,6 +31,8 @@ def fail(
 ) -> None:
     """End the turn; the sticky fallback that it stood on has failed with it."""
     turn = draft.turn(key)
+    if end not in (TurnEnd.CANCELLED, TurnEnd.DEADLINE, TurnEnd.RETURNED):
+        drop_sticky(draft, turn)
     failed = [a for a in turn.attempts if a.reason is not None]
     if reason is None and failed:
         reason = failed[-1].reason

@@ -215,6 +215,17 @@ def fold_effects(turn: Turn, event: EffectsBegun, at_ms: int) -> None:
     turn.reports = (*turn.reports, event)
 
 
+def fold_claims(turn: Turn, event: Fact, *, first: bool) -> None:
+    """A report that cannot move the turn is kept, and what it claims counts all the same: the worst effect
+    stands, and its usage unless the call was reported before (`first` says that it was not)."""
+    turn.reports = (*turn.reports, event)
+    turn.effects = worst(turn.effects, getattr(event, "effects", Effects.NONE))
+    turn.delivered = turn.delivered or (isinstance(event, CallFailed) and event.delivered)
+    usage = getattr(event, "usage", None)
+    if first and (usage is not None or isinstance(event, CallSucceeded)):
+        turn.usages = (*turn.usages, (turn.attempts[event.attempt - 1].model, usage))  # type: ignore[union-attr]
+
+
 def fold_wait_ended(turn: Turn, event: object, at_ms: int) -> None:
     turn.until_ms, turn.waits_for, turn.repairs_for = None, None, None
 

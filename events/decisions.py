@@ -329,6 +329,8 @@ class StickyEnded(_Decision, tag="sticky_ended", frozen=True, kw_only=True):
 
     session: str
     model: str
+    slot: str = ""
+    """Runtime slot whose fallback it is; "" for the one that writes."""
 
 
 class NoticeDue(_Decision, tag="notice_due", frozen=True, kw_only=True):

@@ -79,11 +79,17 @@ def fold_row(view: View, row: Row) -> Commit:
     return commit
 
 
+def _stands(store: Store, checkpoint: CheckpointRow) -> bool:
+    """Whether the log still holds the commit that a checkpoint stands at."""
+    found = next(iter(store.read(checkpoint.position - 1)), None)
+    return found is not None and (found.position, found.hash) == (checkpoint.position, checkpoint.hash)
+
+
 def load_view(store: Store, *, checkpointed: bool = True, upto: int | None = None) -> View:
     """The view of a log: from its newest checkpoint where that fits, and the tail after it."""
     view = View()
     row = store.checkpoint() if checkpointed and upto is None else None
-    if row is not None:
+    if row is not None and _stands(store, row):
         view = load(row) or view
     for stored in store.read(view.position):
         if upto is not None and stored.position > upto:

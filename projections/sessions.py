@@ -130,7 +130,7 @@ def fold_sticky_set(session: Session, event: StickySet, runtime: str, epoch: int
 
 
 def fold_sticky_ended(session: Session, runtime: str) -> None:
-    """The slot that writes forgets it."""
+    """This slot forgets it."""
     session.sticky = {key: value for key, value in session.sticky.items() if key != runtime}
 
 
