@@ -1,0 +1,83 @@
+"""Pins: the profile that a session keeps to for a provider, so that the provider's cache stays warm (PIN).
+
+whose pin   profile free            profile blocked, gone or expired      ends by
+---------   ---------------------   -----------------------------------   --------------------------------
+automatic   goes first              another serves and is pinned          reset, a better profile (COOL-18)
+the user's  goes first              another serves, the pin stays         the user, removal of its credential
+"""
+
+from standby.engine.draft import Draft
+from standby.engine.order import Ranked, is_explicit, ranked
+from standby.engine.rulesets import Ruleset
+from standby.engine.turn import Turn
+from standby.events.decisions import PinSet
+from standby.events.policy import Policy
+from standby.events.vocabulary import Failure
+from standby.projections.sessions import Pin
+
+__all__ = ["keep_pin", "preferred"]
+
+
+def preferred(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, model: str) -> list[Ranked]:
+    """The ranked profiles with the session's pin in front while it may be used (PIN-1, PIN-4)."""
+    request = turn.request
+    provider = turn.provider
+    agent = request.agent if request else ""
+    profiles = ranked(draft, policy, ruleset, provider, model, agent, draft.stamp.at_ms)
+    pin = draft.session(request.session).pins.get(provider) if request else None
+    if pin is None:
+        return profiles
+    place = next((i for i, one in enumerate(profiles) if one.alias == pin.profile), None)
+    if place is None or profiles[place].block is not None:
+        return profiles
+    if pin.displaced and is_explicit(draft, policy, provider):
+        # A rate limit drove the session here; an earlier profile of the order is usable again (COOL-18).
+        return profiles
+    return [profiles[place], *profiles[:place], *profiles[place + 1 :]]
+
+
+def keep_pin(draft: Draft, turn: Turn, policy: Policy, profile: str, rules: tuple[str, ...]) -> tuple[str, ...]:
+    """Pin the chosen profile unless a pin stands that may stay (PIN-1, PIN-2, PIN-4)."""
+    if turn.request is None:
+        return rules
+    session, provider = turn.request.session, turn.provider
+    pin = draft.session(session).pins.get(provider)
+    if pin is not None and pin.profile == profile:
+        return (*rules, "PIN-4" if pin.user else "PIN-1")
+    if pin is not None and pin.user:
+        # The user's pin is out for now: another profile serves and the pin stays.
+        return (*rules, "PIN-4", "PIN-11")
+    if pin is not None and not _may_go(draft, turn, pin):
+        return rules
+    displaced = _rate_limited_pin(draft, turn, policy, pin)
+    draft.emit(
+        PinSet(
+            rules=("PIN-1",) if pin is None else ("PIN-2",),
+            session=session,
+            provider=provider,
+            profile=profile,
+            displaced=displaced,
+        )
+    )
+    return (*rules, "PIN-1")
+
+
+def _may_go(draft: Draft, turn: Turn, pin: Pin) -> bool:
+    """An automatic pin goes while its profile is blocked or gone, or when the session comes back to an
+    earlier profile of its order (PIN-2, COOL-18)."""
+    health = draft.profiles.get(pin.profile)
+    if health is None or health.observed is None or pin.displaced:
+        return True
+    now = draft.stamp.at_ms
+    model = turn.candidates[turn.index].model
+    return any(cell.until_ms > now and cell.covers(model) for cell in health.cells)
+
+
+def _rate_limited_pin(draft: Draft, turn: Turn, policy: Policy, pin: Pin | None) -> bool:
+    """Whether a rate limit is what drives the session off its profile in an explicit order (COOL-18)."""
+    if pin is None or not is_explicit(draft, policy, turn.provider):
+        return False
+    health = draft.profiles.get(pin.profile)
+    return health is not None and any(
+        cell.reason is Failure.RATE_LIMIT and cell.until_ms > draft.stamp.at_ms for cell in health.cells
+    )
