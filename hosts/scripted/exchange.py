@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,8 @@ from standby.hosts.scripted.script import Script
 __all__ = ["Exchange", "Shared"]
 
 _BODY_BYTES_MAX: Final = 64 << 20
+
+_CHUNK_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,8}")
 
 _PATHS: Final = {"/chat/completions": Wire.OPENAI_CHAT, "/messages": Wire.ANTHROPIC_MESSAGES}
 
@@ -70,7 +73,7 @@ class Exchange:
             raw = await self._body(head.headers)
             wire = next((w for end, w in _PATHS.items() if head.path.endswith(end)), None)
             if raw is None:
-                await self._send(413, {}, {"error": {"message": "The request is too large."}})
+                await self._send(400, {}, {"error": {"message": "The body is too large or has no length."}})
                 return
             if head.method == "POST" and wire is not None:
                 if not await self._call(head, wire, raw):
@@ -100,7 +103,7 @@ class Exchange:
         return _Head(method, target.partition(" ")[0].partition("?")[0], headers)
 
     async def _body(self, headers: Mapping[str, str]) -> bytes | None:
-        """The body of the request; None when it is larger than is taken."""
+        """The body of the request; None when its length cannot be read or is more than is taken."""
         if "chunked" in headers.get("transfer-encoding", "").lower():
             return await self._chunked()
         size = headers.get("content-length", "0")
@@ -111,12 +114,12 @@ class Exchange:
     async def _chunked(self) -> bytes | None:
         body = b""
         while True:
-            size = int((await self._reader.readline()).split(b";")[0], 16)
-            if len(body) + size > _BODY_BYTES_MAX:
+            size = (await self._reader.readline()).split(b";")[0].strip()
+            if not _CHUNK_SIZE.fullmatch(size) or len(body) + int(size, 16) > _BODY_BYTES_MAX:
                 return None
-            body += await self._reader.readexactly(size)
+            body += await self._reader.readexactly(int(size, 16))
             await self._reader.readline()
-            if size == 0:
+            if int(size, 16) == 0:
                 return body
 
     async def _other(self, head: _Head) -> None:
