@@ -5,6 +5,7 @@ limit, and what is forgotten is forgotten by the commits' own time, so that ever
 the same.
 """
 
+from standby.engine.draft import Draft
 from standby.engine.fold import fold
 from standby.engine.machine import RESTING, TERMINAL
 from standby.engine.view import View
@@ -13,7 +14,7 @@ from standby.events.decisions import TurnAnswered, TurnFailed
 from standby.events.errors import LogTooNew, Refused, RuntimeEnded
 from standby.events.facts import PolicyAdopted, RuntimeStarted
 
-__all__ = ["LOGIC", "TURNS_KEPT", "TURN_KEPT_MS", "apply", "check_stamp"]
+__all__ = ["LOGIC", "TURNS_KEPT", "TURN_KEPT_MS", "adopt", "apply", "check_stamp"]
 
 LOGIC = 1
 """Number of the decision code in this version (design point 5)."""
@@ -69,6 +70,16 @@ def apply(view: View, commit: Commit) -> None:
     fold(view, commit.fact, stamp)
     for decision in commit.decisions:
         fold(view, decision, stamp)
+    _finish(view, commit)
+
+
+def adopt(view: View, draft: Draft, commit: Commit) -> None:
+    """What `apply` does, by way of the draft in which the commit's decisions were just made on this view."""
+    draft.settle(view)
+    _finish(view, commit)
+
+
+def _finish(view: View, commit: Commit) -> None:
     view.position += 1
     view.runtimes.edit(commit.runtime).at_ms = commit.at_ms
     _settle(view, commit)

@@ -73,9 +73,10 @@ _TAGS: dict[type, str] = {kind: str(kind.__struct_config__.tag) for kind in _TUR
 
 def admission(turn: Turn, fact: Any, stamp: Stamp) -> KeptBecause | None:
     """Why a fact about this turn cannot move it, or None when it can."""
-    if isinstance(fact, _OF_OWNER) and (stamp.runtime, stamp.epoch) != (turn.runtime, turn.epoch):
+    kind = type(fact)
+    if kind in _OF_OWNER and (stamp.runtime, stamp.epoch) != (turn.runtime, turn.epoch):
         return KeptBecause.FORMER_OWNER
-    move = MOVES.get((turn.state, _TAGS[type(fact)]))
+    move = MOVES.get((turn.state, _TAGS[kind]))
     if move is not None and (move.guard is None or move.guard(turn, fact)):
         return None
     if isinstance(fact, _CALL_REPORTS):
@@ -94,8 +95,8 @@ def _fold_turn(view: Reading, event: Any, stamp: Stamp) -> None:
     kind = type(event)
     tag = _TAGS[kind]
     turn = view.turns.edit(event.turn)
-    if tag not in DECISIONS:
-        if tag == "turn_requested":
+    if kind in TURN_FACTS:
+        if kind is f.TurnRequested:
             turn.runtime, turn.epoch = stamp.runtime, stamp.epoch
             turn.policy = view.policy_at
         if admission(turn, event, stamp) is not None:
@@ -104,9 +105,12 @@ def _fold_turn(view: Reading, event: Any, stamp: Stamp) -> None:
             return
         if kind is f.TurnTakenOver:
             turn.runtime, turn.epoch = stamp.runtime, stamp.epoch
-    move = MOVES.get((turn.state, tag))
-    if move is None or (move.guard is not None and not move.guard(turn, event)):
-        raise Refused(f"the turn table does not allow {tag} in state {turn.state} of turn {event.turn}")
+        move = MOVES[turn.state, tag]
+    else:
+        allowed = MOVES.get((turn.state, tag))
+        if allowed is None or (allowed.guard is not None and not allowed.guard(turn, event)):
+            raise Refused(f"the turn table does not allow {tag} in state {turn.state} of turn {event.turn}")
+        move = allowed
     turn.state = move.dest
     folded = _TURN_FOLDS[kind]
     if folded is not None:

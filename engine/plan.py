@@ -39,7 +39,7 @@ from standby.events.errors import BadReport, LogTooNew
 from standby.events.policy import Policy
 from standby.events.vocabulary import StopKind, TurnEnd
 
-__all__ = ["needless", "plan"]
+__all__ = ["decide", "needless", "plan"]
 
 _CALLS = (f.CallSucceeded, f.CallFailed, f.CallUnknown, f.LiveSwitchRequested)
 _REPORTS = (*_CALLS, f.ResponseCompleted, f.EffectsBegun, f.RuntimeRecovering, f.NoProgressSeen)
@@ -90,21 +90,20 @@ def plan(view: View, fact: f.Fact, stamp: Stamp) -> tuple[Decision, ...]:
         RuntimeEnded: the writing runtime was replaced.
         LogTooNew: the policy in force asks for newer decision code.
     """
+    return tuple(decide(view, fact, stamp).decisions)
+
+
+def decide(view: View, fact: f.Fact, stamp: Stamp) -> Draft:
+    """The draft in which the decisions were made, for who stores the commit and then adopts it."""
     check_stamp(view, stamp.runtime, stamp.epoch, stamp.at_ms, fact)
-    planner = _PLANNERS.get(type(fact))
-    if planner is None:
-        return ()
     if isinstance(fact, f.PolicyAdopted):
         _check_policy(fact.policy)
-        return ()
-    if view.policy().logic > LOGIC:
-        raise LogTooNew(
-            f"the policy in force asks for decision logic {view.policy().logic}, this version has {LOGIC}"
-        )
     draft = Draft(view, stamp)
     draft.take(fact)
-    planner(draft, fact)
-    return tuple(draft.decisions)
+    planner = _PLANNERS.get(type(fact))
+    if planner is not None:
+        planner(draft, fact)
+    return draft
 
 
 def _check_policy(policy: Policy) -> None:
@@ -114,10 +113,6 @@ def _check_policy(policy: Policy) -> None:
             f"the policy asks for decision logic {policy.logic}, this version has logic up to {LOGIC}; "
             "use a newer standby"
         )
-
-
-def _on_policy(draft: Draft, fact: f.PolicyAdopted) -> None:
-    """Checked before anything is drafted."""
 
 
 def _of(draft: Draft, key: str) -> tuple[Turn, Policy, Ruleset]:
@@ -293,7 +288,6 @@ def _kept(draft: Draft, fact: Any) -> bool:
 
 
 _PLANNERS: dict[type, Callable[[Draft, Any], None]] = {
-    f.PolicyAdopted: _on_policy,
     f.CredentialRemoved: credential_removed,
     f.QuotaObserved: observe_quota,
     f.SessionCreated: created,

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from standby.engine.apply import apply
-from standby.engine.plan import needless, plan
+from standby.engine.apply import adopt
+from standby.engine.plan import decide, needless
 from standby.engine.view import View
 from standby.events.codec import decode, encode, link
 from standby.events.commit import Commit
@@ -58,16 +58,17 @@ def check_commit(view: View, commit: Commit) -> None:
     try:
         if needless(view, commit.fact, stamp):
             raise Refused(f"position {where} repeats what the log already says", where)
-        expected = plan(view, commit.fact, stamp)
+        draft = decide(view, commit.fact, stamp)
     except LogTooNew:
         raise
     except Refused as error:
         raise Refused(f"position {where}: {error}", where) from error
     except StandbyError as error:
         raise Refused(f"position {where} holds an impossible fact: {error}", where) from error
+    expected = tuple(draft.decisions)
     if expected != commit.decisions:
         raise Refused(_difference(where, expected, commit.decisions), where)
-    apply(view, commit)
+    adopt(view, draft, commit)
 
 
 def _difference(where: int, expected: tuple[object, ...], stored: tuple[object, ...]) -> str:

@@ -15,9 +15,9 @@ from threading import RLock
 from types import TracebackType
 from typing import Self
 
-from standby.engine.apply import apply
+from standby.engine.apply import adopt, apply
 from standby.engine.checkpoint import VERSION, dump, load
-from standby.engine.plan import needless, plan
+from standby.engine.plan import decide, needless
 from standby.engine.view import View
 from standby.events.codec import COMMIT_LIMIT, decode, encode, link
 from standby.events.commit import Commit, Stamp
@@ -193,8 +193,8 @@ class Core:
         stamp = Stamp(at_ms, self._draw(), self.slot, self.epoch)
         if needless(view, fact, stamp):
             return None
-        decisions = plan(view, fact, stamp)
-        commit = Commit(at_ms, self.slot, self.epoch, stamp.draw, fact, decisions)
+        draft = decide(view, fact, stamp)
+        commit = Commit(at_ms, self.slot, self.epoch, stamp.draw, fact, tuple(draft.decisions))
         body = encode(commit)
         if len(body) > COMMIT_LIMIT:
             raise BadReport(
@@ -202,7 +202,7 @@ class Core:
                 "shorten the chain or the policy"
             )
         row = transaction.append(body)
-        apply(view, commit)
+        adopt(view, draft, commit)
         view.hash = row.hash
         return commit
 

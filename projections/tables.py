@@ -39,11 +39,12 @@ class Table(dict[str, T], Generic[T]):
         super().__init__()
         self._new = new
 
-    def edit(self, key: str, /) -> T:
-        record = self.get(key)
-        if record is None:
-            record = self[key] = self._new()
+    def __missing__(self, key: str) -> T:
+        record = self[key] = self._new()
         return record
+
+    def edit(self, key: str, /) -> T:
+        return self[key]
 
     def drop(self, key: str, /) -> None:
         self.pop(key, None)
@@ -74,10 +75,15 @@ class LazyTable(Table[T]):
         self._decode = decode
 
     def get(self, key: str, /) -> T | None:  # type: ignore[override]
-        record = dict.get(self, key)
-        if record is None and self._decode is not None and key in self._raw:
+        if key in self or key in self._raw:
+            return self[key]
+        return None
+
+    def __missing__(self, key: str) -> T:
+        if self._decode is not None and key in self._raw:
             record = self[key] = self._decode(self._raw.pop(key))
-        return record
+            return record
+        return super().__missing__(key)
 
     def drop(self, key: str, /) -> None:
         self._raw.pop(key, None)
@@ -118,6 +124,14 @@ class Overlay(Generic[T]):
 
     def drop(self, key: str, /) -> None:
         self._changed[key] = None
+
+    def settle(self) -> None:
+        """Let the changes become those of the table below."""
+        for key, record in self._changed.items():
+            if record is None:
+                self._below.drop(key)
+            else:
+                self._below[key] = record
 
     def keys_now(self) -> Iterator[str]:
         for key in self._below.keys_now():
