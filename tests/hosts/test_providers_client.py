@@ -346,7 +346,7 @@ def test_the_calling_thread_gets_the_text() -> None:
 @BOTH
 @pytest.mark.parametrize("stream", [False, True])
 def test_connections_are_kept_alive(wire: Wire, stream: bool) -> None:
-    replies = ["one two", overloaded(), "three four", failing_stream("a b", after=1)]
+    replies = [answer("one two"), overloaded(), answer("three four"), failing_stream("a b", after=1)]
     with ScriptedProvider({"m": replies}, default="ok") as server, ProviderClient() as client:
         for _ in range(4):
             client.call(where(server, wire), "m", PROMPT, stream=stream)
