@@ -60,7 +60,7 @@ TURN_FACTS = frozenset(
 
 _CALL_REPORTS = (f.CallSucceeded, f.CallFailed, f.CallUnknown, f.LiveSwitchRequested)
 _REPORTS = (*_CALL_REPORTS, f.ResponseCompleted, f.EffectsBegun, f.RuntimeRecovering, f.NoProgressSeen)
-_OF_OWNER = (*_REPORTS, f.WaitEnded, f.RepairFinished)
+_OF_OWNER = frozenset({*_REPORTS, f.WaitEnded, f.RepairFinished})
 
 
 def tag_of(event: object) -> str:
@@ -91,34 +91,51 @@ def _is_first(turn: Turn, fact: Any) -> bool:
     )
 
 
-def _fold_turn(view: Reading, event: Any, stamp: Stamp) -> None:
-    kind = type(event)
-    tag = _TAGS[kind]
-    turn = view.turns.edit(event.turn)
-    if kind in TURN_FACTS:
+def _turn_fact(kind: type) -> Fold:
+    """Fold a fact about a turn: it moves the turn if the table lets it, and never fails."""
+    tag, folded, reports = _TAGS[kind], _TURN_FOLDS[kind], kind in _REPORTS
+    owns = kind in (f.TurnRequested, f.TurnTakenOver)
+
+    def fold_fact(view: Reading, fact: Any, stamp: Stamp) -> None:
+        turn = view.turns.edit(fact.turn)
         if kind is f.TurnRequested:
-            turn.runtime, turn.epoch = stamp.runtime, stamp.epoch
             turn.policy = view.policy_at
-        if admission(turn, event, stamp) is not None:
-            if isinstance(event, _REPORTS):
-                turns.fold_claims(turn, event, first=_is_first(turn, event))
+        if admission(turn, fact, stamp) is not None:
+            if reports:
+                turns.fold_claims(turn, fact, first=_is_first(turn, fact))
             return
-        if kind is f.TurnTakenOver:
+        if owns:
             turn.runtime, turn.epoch = stamp.runtime, stamp.epoch
-        move = MOVES[turn.state, tag]
-    else:
-        allowed = MOVES.get((turn.state, tag))
-        if allowed is None or (allowed.guard is not None and not allowed.guard(turn, event)):
-            raise Refused(f"the turn table does not allow {tag} in state {turn.state} of turn {event.turn}")
-        move = allowed
-    turn.state = move.dest
-    folded = _TURN_FOLDS[kind]
-    if folded is not None:
-        folded(turn, event, stamp.at_ms)
+        turn.state = MOVES[turn.state, tag].dest
+        if folded is not None:
+            folded(turn, fact, stamp.at_ms)
+
+    return fold_fact
+
+
+def _turn_decision(kind: type) -> Fold:
+    """Fold a decision about a turn: one that the table does not allow is refused."""
+    tag, folded = _TAGS[kind], _TURN_FOLDS[kind]
+
+    def fold_decision(view: Reading, decision: Any, stamp: Stamp) -> None:
+        turn = view.turns.edit(decision.turn)
+        move = MOVES.get((turn.state, tag))
+        if move is None or (move.guard is not None and not move.guard(turn, decision)):
+            raise Refused(f"the turn table does not allow {tag} in state {turn.state} of turn {decision.turn}")
+        turn.state = move.dest
+        if folded is not None:
+            folded(turn, decision, stamp.at_ms)
+
+    return fold_decision
+
+
+_MOVING: dict[type, Fold] = {
+    kind: _turn_fact(kind) if kind in TURN_FACTS else _turn_decision(kind) for kind in _TURN_FOLDS
+}
 
 
 def _requested(view: Reading, event: f.TurnRequested, stamp: Stamp) -> None:
-    _fold_turn(view, event, stamp)
+    _MOVING[f.TurnRequested](view, event, stamp)
     session = view.sessions.edit(event.session)
     session.turn = event.turn
     view.turns.edit(event.turn).switched = session.switched
@@ -169,7 +186,7 @@ def _check_admitted(view: Reading, event: d.CheckAdmitted, stamp: Stamp) -> None
 
 
 def _answered(view: Reading, event: d.TurnAnswered, stamp: Stamp) -> None:
-    _fold_turn(view, event, stamp)
+    _MOVING[d.TurnAnswered](view, event, stamp)
     if event.profile:
         health.fold_use(view.profiles.edit(event.profile), event.model, event.evidence_ms, stamp.at_ms)
 
@@ -200,7 +217,7 @@ def _nothing(view: Reading, event: Any, stamp: Stamp) -> None:
 
 
 _FOLDS: dict[type, Fold] = {
-    **dict.fromkeys(_TURN_FOLDS, _fold_turn),
+    **_MOVING,
     f.TurnRequested: _requested,
     f.RuntimeStarted: _runtime_started,
     f.PolicyAdopted: _policy_adopted,
