@@ -42,7 +42,7 @@ class Pieces:
         self.texts: list[tuple[int, str]] = []
         """(depth, text)"""
         self.codes: list[tuple[int, int, str]] = []
-        """(depth, 0 for a code and 1 for a type, value)"""
+        """(depth, 0 for a code, 1 for a type, 2 for the name of a quota, value)"""
         self.params: list[tuple[int, str]] = []
         self.statuses: list[tuple[int, int]] = []
         self.fields: list[tuple[str, object]] = []
@@ -54,7 +54,7 @@ class Pieces:
         self.embedded = _MAX_EMBEDDED
 
 
-_TEXT, _CODE, _TYPE, _PARAM, _STATUS, _ERROR, _REASON, _HEADERS, _SKIP = range(9)
+_TEXT, _CODE, _TYPE, _PARAM, _STATUS, _ERROR, _REASON, _HEADERS, _SKIP, _QUOTA = range(10)
 _ROLE_LINES = (
     (_TEXT, "message msg errormessage errormsg detail details description errordescription title"),
     (_TEXT, "statusmsg raw statusmessage localizedmessage failuremessage usermessage debugmessage"),
@@ -62,6 +62,7 @@ _ROLE_LINES = (
     (_CODE, "code errorcode errcode err subcode errorsubcode internalcode upstreamcode errno retcode"),
     (_CODE, "codexerrorinfo blockreason finishreason stopreason rejectcode bizcode"),
     (_TYPE, "type errortype exception exceptiontype errorname name"),
+    (_QUOTA, "quotaid quotalimit"),
     (_PARAM, "param parameter target field"),
     (_STATUS, "status statuscode httpstatus httpcode httpstatuscode upstreamstatus"),
     (_ERROR, "error"),
@@ -160,6 +161,8 @@ def _leaf(pieces: Pieces, role: int, value: object, depth: int) -> None:
             _add_text(pieces, depth, value)
     elif role in (_CODE, _TYPE):
         _add_code(pieces, depth, 0 if role == _CODE else 1, value)
+    elif role == _QUOTA:
+        _add_code(pieces, depth, 2, value)
     elif role == _PARAM:
         _add_param(pieces, depth, value)
     elif role == _STATUS:
@@ -348,7 +351,7 @@ def read_body(pieces: Pieces, body: object) -> None:
         return
     if len(text) > _TEXT_HEAD + _TEXT_TAIL:
         _scan(pieces, text, 1)
-        text = _bounded(text, _TEXT_HEAD, _TEXT_TAIL)
-        pieces.texts.append((0, text))
+        if not pieces.texts:
+            pieces.texts.append((0, _bounded(text, _TEXT_HEAD, _TEXT_TAIL)))
         return
     _add_text(pieces, 0, text)

@@ -11,6 +11,7 @@ import msgspec
 
 from standby.engine.evidence import Reply, extract
 from standby.engine.rows import RULESETS, TABLE, Context, Row, ruleset_table
+from standby.engine.rows.tokens import family_of_code
 from standby.engine.rows.words import squash
 from standby.engine.timing import effective_wait
 from standby.events.evidence import Evidence, OperatorRow
@@ -81,7 +82,8 @@ def _said(hits: tuple[str, ...]) -> frozenset[str]:
 
 
 def _context(evidence: Evidence, ruleset: str) -> Context:
-    tokens = {squash(evidence.code), squash(evidence.error_type), *evidence.tokens}
+    tokens: set[str] = {squash(evidence.code), squash(evidence.error_type), *evidence.tokens}
+    tokens.update([family_of_code(token) for token in tokens])
     tokens.discard("")
     said = _said(evidence.hits)
     status, soft = evidence.status, evidence.soft

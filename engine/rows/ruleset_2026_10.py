@@ -425,6 +425,8 @@ GENERAL = (
     row("length.output", F.OUTPUT_LIMIT, says="length", statusless=True),
     row("nothing.no-body", F.UNCLASSIFIED, status=BAD, bare=True),
     row("nothing.placeholder", F.UNCLASSIFIED, status=BAD, says="shape.placeholder|blank"),
+    row("empty.code", F.EMPTY_RESPONSE, tokens="emptyresponse", statusless=True),
+    row("format.local", F.FORMAT, tokens="invalidlocalrequest", statusless=True),
     row("nothing.empty", F.EMPTY_RESPONSE, bare=True, statusless=True),
     row("format.status", F.FORMAT, status=BAD),
 )

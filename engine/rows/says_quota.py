@@ -36,6 +36,9 @@ BILLING = (
         "credit|balance|fund ~3 exhaust|run+out|ran+out|used+up|consumed|empty|zero",
         "used all available credit",
         "free credit ~3 exhaust|expire|used",
+        "not|dont|doesnt ~1 have any credit|balance|fund",
+        "wallet ~3 empty|insufficient|exhaust|low|negative",
+        "balance|credit|fund is|are insufficient|negative|zero",
         "out of usage credit",
         "account never purchase credit",
         "have exceed ~4 monthly included credit",
@@ -122,7 +125,12 @@ BILLING = (
         "account balance ~4 insufficient|exhaust|zero|negative",
     ),
     say("billing.points", "used up ~2 point"),
-    say("billing.extra-usage", "extra usage ~6 require|enable|enabled|credit|balance|purchase", "usage credit"),
+    say(
+        "billing.extra-usage",
+        "draw from ~2 extra usage",
+        "extra usage ~6 require|enable|enabled|credit|balance|purchase",
+        "usage credit",
+    ),
     say(
         "billing.zh",
         "余额不足",
@@ -133,6 +141,8 @@ BILLING = (
         "账号已欠费",
         "资源包~用完",
         "账户已停机",
+        "预扣费额度失败",
+        "剩余额度~不足",
     ),
 )
 

@@ -5,7 +5,9 @@ Written squashed (lower case, letters and digits only), so that `RATE_LIMIT_EXCE
 ones (`invalid_request_error`, `rate_limit_error`, `api_error`) only name a drawer, and prose that says more wins.
 """
 
-__all__ = ["TOKENS"]
+from functools import lru_cache
+
+__all__ = ["FRAGMENTS", "TOKENS", "family_of_code"]
 
 _TELLING_BILLING = """
 insufficientquota insufficientbalance insufficientbalanceerror insufficientcredits insufficientcredit
@@ -95,14 +97,14 @@ underrconnecttimeout underrheaderstimeout underrbodytimeout underrclosed errsock
 apiconnectionerror apitimeouterror connecterror readerror writeerror remoteprotocolerror connecttimeout readtimeout
 writetimeout pooltimeout timeouterror timeout requesttimeout requesttimeouterror streamreaderror networkerror
 closederror protocolerror localprotocolerror proxyerror connectionreset connectionclosed websocketclosed
-websocketconnectionlimitreached responsestreamdisconnected responsestreamconnectionfailed
+tlshandshake malformedresponse websocketconnectionlimitreached responsestreamdisconnected responsestreamconnectionfailed
 httpconnectionfailed incompleteread connectionreseterror connectionabortederror connectionrefusederror
 brokenpipeerror internalerrortimeout
 """
 _TLS = """
 certhasexpired depthzeroselfsignedcert selfsignedcertinchain unabletoverifyleafsignature unabletogetissuercert
 unabletogetissuercertlocally errtlscertaltnameinvalid certificateverifyfailed sslcertverificationerror
-certuntrusted certrevoked certnotyetvalid errcertauthorityinvalid errcertdateinvalid certaltnameinvalid
+certuntrusted certinvalid certrevoked certnotyetvalid errcertauthorityinvalid errcertdateinvalid certaltnameinvalid
 certificateerror
 """
 _TIMEOUTS = """
@@ -150,3 +152,30 @@ TOKENS: dict[str, str] = {
     "vague-api": _VAGUE_TIMEOUT,
 }
 """Name of a set -> its codes, separated by white space."""
+
+FRAGMENTS = (
+    ("ratelimit", "ratelimited"), ("throttl", "throttled"), ("toomanyrequest", "toomanyrequests"),
+    ("quotaexceed", "quotaexceeded"), ("quotaexhaust", "quotaexceeded"), ("overload", "overloaded"),
+    ("insufficientbalance", "insufficientbalance"), ("insufficientcredit", "insufficientcredits"),
+    ("insufficientfund", "insufficientfunds"), ("insufficientquota", "insufficientquota"),
+    ("notenoughbalance", "insufficientbalance"), ("notenoughcredit", "insufficientcredits"),
+    ("outofcredit", "outofcredits"), ("budgetexceeded", "creditlimitreached"), ("paymentrequired", "paymentrequired"),
+    ("overdue", "accountoverdue"), ("arrear", "arrearage"), ("contextlength", "contextlengthexceeded"),
+    ("contextwindow", "contextwindowexceeded"), ("contextsize", "contextsizeexceeded"),
+    ("modelnotfound", "modelnotfound"), ("modelnotexist", "modelnotexist"), ("modelnotsupport", "modelnotsupported"),
+    ("decommission", "modeldecommissioned"), ("contentfilter", "contentfilter"), ("contentpolicy", "contentpolicyviolation"),
+    ("sensitivecontent", "sensitivecontentdetected"), ("invalidapikey", "invalidapikey"),
+    ("apikeyinvalid", "invalidapikey"), ("apikeyrevoked", "apikeyrevoked"), ("deactivated", "accountdeactivated"),
+    ("suspended", "accountsuspended"), ("capacityexceeded", "capacityexceeded"), ("nocapacity", "nocapacity"),
+)  # fmt: skip
+"""Part of a code that no table knows -> the known code that it is read as: `user_weekly_rate_limited` is a throttle."""
+
+_KNOWN = frozenset(code for codes in TOKENS.values() for code in codes.split())
+
+
+@lru_cache(maxsize=4096)
+def family_of_code(code: str) -> str:
+    """The known code that an unknown squashed one is read as, by what it contains; "" for none."""
+    if code in _KNOWN or len(code) > 80:
+        return ""
+    return next((known for part, known in FRAGMENTS if part in code), "")
