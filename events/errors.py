@@ -12,12 +12,17 @@
     │   └── LogBusy                  another process held the write lock for too long
     ├── RuntimeEnded                 this runtime's slot was started again elsewhere
     ├── Refused                      the turn machine or a re-decision does not allow this commit
-    └── TurnFailed                   raised by the runner when a turn fails; carries all attempt records
+    ├── TurnFailed                   raised by the runner when a turn fails; carries all attempt records
+    ├── AttemptFailed                one failed attempt, as the cause of the turn's failure
+    └── TurnLost                     the turn goes on, or ended, where its answer cannot be had from here
 
 Each message names what happened, to what, and what to do about it.
 """
 
+from typing import Any
+
 __all__ = [
+    "AttemptFailed",
     "BadInput",
     "BadPolicy",
     "BadReport",
@@ -30,6 +35,8 @@ __all__ = [
     "Refused",
     "RuntimeEnded",
     "StandbyError",
+    "TurnFailed",
+    "TurnLost",
 ]
 
 
@@ -90,3 +97,36 @@ class Refused(StandbyError):
     def __init__(self, message: str, position: int | None = None) -> None:
         super().__init__(message)
         self.position = position
+
+
+class AttemptFailed(StandbyError):
+    """An attempt of a turn failed; `attempt` is its record (`engine.turn.Attempt`, with the profile's name)."""
+
+    def __init__(self, message: str, attempt: Any) -> None:
+        super().__init__(message)
+        self.attempt = attempt
+
+
+class TurnFailed(StandbyError):
+    """A turn ended without an answer (FLOW-14). Its `__cause__` is the first attempt that failed (OURS-9).
+
+    The message is for the user and holds no provider's words. `settled` is the whole record
+    (`engine.steps.Settled`): attempts, skips, the reason and the kind of end. `soonest_ms` and `soonest_model`
+    say when which candidate can be tried again, as far as is known (OURS-10).
+    """
+
+    def __init__(self, message: str, settled: Any) -> None:
+        super().__init__(message)
+        self.settled = settled
+        self.turn: str = settled.turn
+        self.soonest_ms: int | None = settled.soonest_ms
+        self.soonest_model: str = settled.soonest_model
+
+
+class TurnLost(StandbyError):
+    """Nobody here can say what the turn's answer is: another runtime took the turn over, or it was answered
+    before and answers are not kept. The log holds how it went on (`turn` is its id)."""
+
+    def __init__(self, message: str, turn: str) -> None:
+        super().__init__(message)
+        self.turn = turn
