@@ -181,7 +181,7 @@ def _unknown(source: Source, node: Node, path: Path) -> BadPolicy:
         known.append("id")
     better = suggestion(name, known)
     if not better:
-        same = [key.path for key in KEYS if key.path.rpartition(".")[2] == name]
+        same = [key.path for key in KEYS if key.path.rpartition(".")[2] == name != "*"]
         better = f'; did you mean "{same[0]}"?' if same else f"; known here: {', '.join(sorted(known))}"
     return source.error(path, f"unknown key{better}")
 
