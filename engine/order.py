@@ -43,13 +43,15 @@ def ranked(
         and health.observed is not None
         and _usable(health.observed, policy, provider, agent, now_ms)
     ]
-    if not explicit:
+    if not explicit and len(found) > 1:
         found.sort(key=lambda pair: _tier(pair[1], ruleset, now_ms))
     free: list[Ranked] = []
     blocked: list[Ranked] = []
     for alias, health in found:
         block = blocking(health, model, now_ms) if health.cells else None
         (free if block is None else blocked).append(Ranked(alias, health, block))
+    if not blocked:
+        return free
     blocked.sort(key=lambda one: one.block.until_ms if one.block else 0)
     return free + blocked
 

@@ -1,8 +1,9 @@
 """A log in memory, for tests, simulation and services that keep none."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from threading import RLock
+from types import TracebackType
+from typing import Self
 
 from standby.events.codec import link
 from standby.events.names import Aside
@@ -20,10 +21,8 @@ class _MemoryTransaction:
 
     def tail(self, after: int) -> Iterator[Row]:
         committed = self._store.rows
-        yield from committed[after:]
-        for row in self._rows:
-            if row.position > after:
-                yield row
+        rows = committed[after:] if after < len(committed) else []
+        return iter(rows + [row for row in self._rows if row.position > after] if self._rows else rows)
 
     def append(self, body: bytes) -> Row:
         last = self._rows[-1] if self._rows else self._store.head()
@@ -44,9 +43,23 @@ class _MemoryTransaction:
         self._erased.add(subject)
         return sum(aside.subject == subject for aside in self._store.asides())
 
-    def commit(self) -> None:
-        self._store.rows.extend(self._rows)
-        self._store.keep(self._asides.values(), self._erased)
+    def __enter__(self) -> Self:
+        self._store.lock.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._store.rows.extend(self._rows)
+                if self._asides or self._erased:
+                    self._store.keep(self._asides.values(), self._erased)
+        finally:
+            self._store.lock.release()
 
 
 class MemoryStore:
@@ -57,14 +70,11 @@ class MemoryStore:
         self._asides: dict[str, Aside] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._checkpoint: CheckpointRow | None = None
-        self._lock = RLock()
+        self.lock = RLock()
+        """Stands for the write lock."""
 
-    @contextmanager
-    def transaction(self) -> Iterator[_MemoryTransaction]:
-        with self._lock:
-            transaction = _MemoryTransaction(self)
-            yield transaction
-            transaction.commit()
+    def transaction(self) -> _MemoryTransaction:
+        return _MemoryTransaction(self)
 
     def head(self) -> Head:
         rows = self.rows

@@ -8,8 +8,8 @@ randomness come in here and nowhere below.
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -98,6 +98,49 @@ def load_view(store: Store, *, checkpointed: bool = True, upto: int | None = Non
     return view
 
 
+class Group:
+    """A transaction of a core, or a part of one that is open already."""
+
+    __slots__ = ("_core", "_own")
+
+    def __init__(self, core: "Core") -> None:
+        self._core = core
+        self._own: AbstractContextManager[Transaction] | None = None
+
+    def __enter__(self) -> Transaction:
+        core = self._core
+        core.lock.acquire()
+        if core.transaction is not None:
+            return core.transaction
+        try:
+            self._own = own = core.store.transaction()
+            core.transaction = core.enter(own)
+        except BaseException:
+            core.lock.release()
+            raise
+        return core.transaction
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        core = self._core
+        try:
+            if self._own is not None:
+                core.transaction = None
+                if kind is not None:
+                    core.distrust()
+                try:
+                    self._own.__exit__(kind, error, trace)
+                except BaseException:
+                    core.distrust()
+                    raise
+        finally:
+            core.lock.release()
+
+
 class Core:
     """A log that is written to as one runtime.
 
@@ -123,8 +166,9 @@ class Core:
         self.clock = clock
         self._draw = draw
         self._salt = salt
-        self._lock = RLock()
-        self._transaction: Transaction | None = None
+        self.lock = RLock()
+        self.transaction: Transaction | None = None
+        """The transaction that is open; use `group`."""
         self._stale = False
         self._aliases: dict[tuple[str, str], str] = {}
         self.view = load_view(store)
@@ -156,26 +200,31 @@ class Core:
                 transaction.put_aside(aside)
             return self._append(transaction, fact)
 
-    @contextmanager
-    def group(self) -> Iterator[Transaction]:
+    def group(self) -> "Group":
         """One transaction for everything that is submitted inside; each fact keeps its own commit.
 
         If the transaction fails none of it was written, and the view is read again from the log.
         """
-        with self._lock:
-            if self._transaction is not None:
-                yield self._transaction
-                return
-            try:
-                with self.store.transaction() as transaction:
-                    self._catch_up(transaction)
-                    self._transaction = transaction
-                    yield transaction
-            except BaseException:
-                self._stale = True
-                raise
-            finally:
-                self._transaction = None
+        return Group(self)
+
+    def enter(self, own: AbstractContextManager[Transaction]) -> Transaction:
+        """Take the store's lock, and read what others wrote."""
+        try:
+            transaction = own.__enter__()
+        except BaseException:
+            self._stale = True
+            raise
+        try:
+            self._catch_up(transaction)
+        except BaseException as error:
+            self._stale = True
+            own.__exit__(type(error), error, error.__traceback__)
+            raise
+        return transaction
+
+    def distrust(self) -> None:
+        """A transaction failed: the view may hold what was not written and is read again."""
+        self._stale = True
 
     def _catch_up(self, transaction: Transaction) -> None:
         if self._stale:
@@ -283,14 +332,14 @@ class Core:
 
     def checkpoint(self) -> None:
         """Write a checkpoint of the present view."""
-        with self._lock:
+        with self.lock:
             self.store.save_checkpoint(
                 CheckpointRow(self.view.position, self.view.hash, VERSION, dump(self.view))
             )
 
     def close(self) -> None:
         """Checkpoint if that is worth it, and give the store back."""
-        with self._lock:
+        with self.lock:
             if not self._stale and self.view.position - self._folded_from >= CHECKPOINT_EVERY:
                 self.checkpoint()
             self.store.close()
