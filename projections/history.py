@@ -173,15 +173,23 @@ def _fold_fact(history: TurnHistory, position: int, commit: Commit) -> None:
         # A report that was kept ended nothing: its attempt, or its turn, was over before.
         if _first(commit.decisions, ReportKept) is None and 0 < fact.attempt <= len(history.attempts):
             attempt = history.attempts[fact.attempt - 1]
-            attempt.report, attempt.ended_at, attempt.ended_ms = fact, position, at_ms
-            attempt.classified = _first(commit.decisions, FailureClassified)
-            attempt.followed = commit.decisions
+            attempt.report = fact
+            _end_attempt(attempt, position, commit)
     elif isinstance(fact, WaitEnded):
         if history.waits and history.waits[-1].ended_ms is None:
             history.waits[-1].ended_ms = at_ms
     elif isinstance(fact, NoticeDelivered):
         for notice in history.notices:
             notice.delivered_ms = at_ms if notice.delivered_ms is None else notice.delivered_ms
+    elif (judged := _first(commit.decisions, FailureClassified)) is not None:
+        # Judged without a report of its call: the host's breaker ended it.
+        _end_attempt(history.attempts[judged.attempt - 1], position, commit)
+
+
+def _end_attempt(attempt: AttemptRecord, position: int, commit: Commit) -> None:
+    attempt.ended_at, attempt.ended_ms = position, commit.at_ms
+    attempt.classified = _first(commit.decisions, FailureClassified)
+    attempt.followed = commit.decisions
 
 
 def _fold_decision(history: TurnHistory, position: int, at_ms: int, decision: Decision) -> None:

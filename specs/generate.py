@@ -1,6 +1,6 @@
-"""Generates specs/coverage.md and specs/machine.md; `--check` only says whether they are up to date.
+"""Generates specs/coverage.md, specs/machine.md and hosts/cli/rules.json; `--check` says whether they are fresh.
 
-    python -m specs.generate            write both pages
+    python -m specs.generate            write them
     python -m specs.generate --check    exit 1, with the first differences, if a page is stale
 
 Either way it exits 1 if code or tests cite a rule that specs/rules.md does not have.
@@ -25,6 +25,7 @@ from specs.catalogue import (
 )
 from specs.citations import Citations, read_code, read_tests
 from specs.machine_page import machine_page
+from specs.meanings import meanings_page
 
 __all__ = ["coverage_page", "main", "problems_of", "status_of"]
 
@@ -163,6 +164,8 @@ def pages_of(root: Path) -> dict[Path, str]:
     machine = _machine_page(root)
     if machine is not None:
         pages[specs / "machine.md"] = machine
+    if (cli := root / "hosts" / "cli").exists():
+        pages[cli / "rules.json"] = meanings_page(catalogue)
     return pages
 
 
@@ -191,7 +194,7 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
 
 
 def _print_difference(path: Path, present: str, text: str) -> None:
-    print(f"specs/{path.name} is stale: run `make specs` and commit the result", file=sys.stderr)
+    print(f"{path.parent.name}/{path.name} is stale: run `make specs` and commit the result", file=sys.stderr)
     lines = difflib.unified_diff(
         present.splitlines(), text.splitlines(), "committed", "generated", lineterm="", n=0
     )

@@ -1,0 +1,62 @@
+"""All commands, and the one boundary at which whatever standby refuses becomes a message and exit status 2."""
+
+import errno
+import sqlite3
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from standby.events.errors import StandbyError
+from standby.hosts.classify_cli import classify_command
+from standby.hosts.cli.auth import auth_app
+from standby.hosts.cli.erase import erase_command
+from standby.hosts.cli.explain import explain_command
+from standby.hosts.cli.export import export_command
+from standby.hosts.cli.log import log_command
+from standby.hosts.cli.output import remark
+from standby.hosts.cli.proof import head_command, verify_command
+from standby.hosts.cli.replay import replay_command
+from standby.hosts.cli.session import session_app
+from standby.hosts.cli.status import status_command
+
+__all__ = ["app"]
+
+
+class Boundary(TyperGroup):
+    """Runs a command; errors that have a message for the user are shown as that message."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except StandbyError as error:
+            remark(f"standby: {error}")
+        except sqlite3.Error as error:
+            remark(f"standby: the file cannot be used: {error}")
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            remark(f"standby: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        raise typer.Exit(2)
+
+
+app = typer.Typer(
+    cls=Boundary,
+    help="Decides what to do when a model call fails, writes it down, and proves it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+app.command("status")(status_command)
+app.command("log")(log_command)
+app.command("explain")(explain_command)
+app.command("verify")(verify_command)
+app.command("head")(head_command)
+app.command("replay")(replay_command)
+app.command("export")(export_command)
+app.add_typer(session_app, name="session")
+app.add_typer(auth_app, name="auth")
+app.command("erase")(erase_command)
+app.command("classify")(classify_command)

@@ -1,0 +1,20 @@
+"""What each rule is about, in one line; the file is made from specs/rules.md (`make specs`)."""
+
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+__all__ = ["meaning", "meanings"]
+
+
+@cache
+def meanings() -> dict[str, str]:
+    """Rule id -> one line."""
+    text = files("standby.hosts.cli").joinpath("rules.json").read_bytes()
+    return msgspec.json.decode(text, type=dict[str, str])
+
+
+def meaning(rule: str) -> str:
+    """The line of one rule; "" for an id that this version does not know."""
+    return meanings().get(rule, "")

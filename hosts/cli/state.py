@@ -1,0 +1,250 @@
+"""What is true at a position of a log, as a plain value for JSON and as text for people."""
+
+from typing import Any
+
+import msgspec
+
+from standby.engine.selection import Selection, resolve
+from standby.engine.turn import Turn
+from standby.engine.view import View
+from standby.events.errors import BadInput
+from standby.events.facts import TurnRequested
+from standby.hosts.cli.output import Out, local_time, span
+from standby.hosts.cli.reading import Names
+from standby.projections.health import Health, documented_stats
+from standby.projections.sessions import Session, Sticky
+
+__all__ = ["print_session", "print_state", "session_of", "state_of"]
+
+
+def state_of(view: View, names: Names, now_ms: int, session: str | None = None) -> dict[str, Any]:
+    """Everything that a log says is true at a moment; with `session` (an alias) of this session alone."""
+    sessions = [session] if session is not None else sorted(view.sessions.keys_now(), key=names.session)
+    return {
+        "at_ms": now_ms,
+        "head": {"position": view.position, "hash": view.hash.hex()},
+        "policy": _policy(view),
+        "sessions": [session_of(view, names, alias, now_ms) for alias in sessions],
+        "profiles": [
+            _profile(names, alias, view.profiles[alias], now_ms)
+            for alias in sorted(view.profiles, key=names.of)
+        ],
+        "unfinished": _unfinished(view, names, sessions),
+    }
+
+
+def _policy(view: View) -> dict[str, Any]:
+    policy = view.policy()
+    return {
+        "adopted_at": view.policy_at,
+        "ruleset": policy.ruleset,
+        "logic": policy.logic,
+        "primary": policy.models.primary,
+        "fallbacks": list(policy.models.fallbacks or ()),
+        "operator_rows": len(policy.rows),
+        "agents": sorted(policy.agents),
+    }
+
+
+def _agent_of(view: View, names: Names, alias: str, session: Session) -> str:
+    name = names.get(alias)
+    if name is not None and "/" in name:
+        return name.partition("/")[0]
+    turn = view.turns.get(session.turn) if session.turn else None
+    return turn.request.agent if turn is not None and turn.request is not None else "main"
+
+
+def _selection(view: View, names: Names, alias: str, session: Session) -> Selection | None:
+    request = TurnRequested(turn="", session=alias, agent=_agent_of(view, names, alias, session))
+    try:
+        return resolve(view, view.policy(), request)
+    except BadInput:
+        return None
+
+
+def _sticky(view: View, session: Session, selected: str, now_ms: int) -> Sticky | None:
+    """The sticky fallback that some living runtime still holds, the longest one."""
+    held = [
+        one
+        for one in session.sticky.values()
+        if one.until_ms > now_ms and one.selected == selected and view.local(one.runtime, one.epoch)
+    ]
+    return max(held, key=lambda one: one.until_ms, default=None)
+
+
+def session_of(view: View, names: Names, alias: str, now_ms: int) -> dict[str, Any]:
+    """What is true of one session: selection, active fallback with its cause, stickiness, pins."""
+    session = view.sessions.get(alias) or Session()
+    selection = _selection(view, names, alias, session)
+    selected = selection.model if selection is not None else ""
+    told = session.announced
+    fallback: dict[str, Any] | None = None
+    sticky = _sticky(view, session, selected, now_ms)
+    if told is not None and told.selected == selected:
+        # LIVE-5: the selected model stays named, the fallback and its cause stand beside it.
+        fallback = {"model": told.active, "reason": told.reason}
+    elif sticky is not None:
+        fallback = {"model": sticky.model, "reason": None}
+    return {
+        "session": names.session(alias),
+        "alias": alias,
+        "selected": selected,
+        "source": selection.source if selection is not None else None,
+        "strict": selection is not None and selection.override == (),
+        "override": session.model,
+        "active_fallback": fallback,
+        "sticky": None
+        if sticky is None
+        else {
+            "model": sticky.model,
+            "first_ms": sticky.first_ms,
+            "until_ms": sticky.until_ms,
+            "runtime": sticky.runtime,
+        },
+        "pins": [
+            {
+                "provider": provider,
+                "profile": names.of(pin.profile),
+                "by": "user" if pin.user else "automatic",
+                "displaced": pin.displaced,
+            }
+            for provider, pin in sorted(session.pins.items())
+        ],
+        "passed_over": [
+            {"model": mark.model, "profile": names.of(mark.profile), "until_ms": mark.until_ms}
+            for mark in session.markers
+            if mark.until_ms > now_ms and view.local(mark.runtime, mark.epoch)
+        ],
+        "last_turn": session.turn,
+    }
+
+
+def _profile(names: Names, alias: str, health: Health, now_ms: int) -> dict[str, Any]:
+    observed = health.observed
+    return {
+        "profile": names.of(alias),
+        "alias": alias,
+        "provider": observed.provider if observed is not None else "",
+        "kind": observed.kind if observed is not None else None,
+        "there": observed is not None,
+        "usable": observed is not None and observed.usable,
+        "expires_ms": observed.expires_ms if observed is not None else None,
+        "last_used_ms": health.last_used_ms or None,
+        "usage_stats": documented_stats(health, now_ms),
+        "blocks": [
+            {
+                "model": cell.model,
+                "reason": cell.reason,
+                "kind": cell.kind,
+                "until_ms": cell.until_ms,
+                "evidence_ms": cell.evidence_ms,
+                "ours": cell.ours,
+            }
+            for cell in sorted(health.cells, key=lambda cell: cell.until_ms)
+            if cell.until_ms > now_ms
+        ],
+    }
+
+
+def _unfinished(view: View, names: Names, sessions: list[str]) -> list[dict[str, Any]]:
+    found: list[tuple[int, str, Turn]] = []
+    for key in view.turns.keys_now():
+        turn = view.turns.get(key)
+        if turn is None or turn.request is None or turn.state in ("answered", "failed"):
+            continue
+        if turn.request.session in sessions:
+            found.append((turn.requested_ms, key, turn))
+    return [
+        {
+            "turn": key,
+            "session": names.session(turn.request.session) if turn.request else "",
+            "state": turn.state,
+            "model": turn.attempts[-1].model if turn.attempts else "",
+            "attempt": turn.attempt,
+            "requested_ms": requested,
+            "until_ms": turn.until_ms,
+            "runtime": turn.runtime,
+        }
+        for requested, key, turn in sorted(found, key=lambda one: one[:2])
+    ]
+
+
+# ---- for people ----------------------------------------------------------------------------------------
+
+
+def print_state(out: Out, state: dict[str, Any], now_ms: int) -> None:
+    """The value of `state_of` as text."""
+    plain = msgspec.to_builtins(state)
+    head, policy = plain["head"], plain["policy"]
+    chain = " -> ".join([policy["primary"] or "(no primary)", *policy["fallbacks"]])
+    adopted = f"adopted at position {policy['adopted_at']}" if policy["adopted_at"] else "none adopted yet"
+    out.line("head      ", f"{head['position']}:{head['hash']}")
+    out.line("policy    ", f"ruleset {policy['ruleset']}, logic {policy['logic']}, {adopted}")
+    out.line("chain     ", chain)
+    out.line()
+    out.title("Sessions" if plain["sessions"] else "No sessions yet")
+    for session in plain["sessions"]:
+        print_session(out, session, now_ms)
+    out.line()
+    out.title("Profiles" if plain["profiles"] else "No profiles observed yet")
+    for profile in plain["profiles"]:
+        _print_profile(out, profile, now_ms)
+    out.line()
+    out.title("Unfinished turns" if plain["unfinished"] else "No unfinished turns")
+    rows = [
+        (
+            turn["turn"],
+            turn["session"],
+            turn["state"] + (f" until {local_time(turn['until_ms'])}" if turn["until_ms"] else ""),
+            f"attempt {turn['attempt']}" + (f" {turn['model']}" if turn["model"] else ""),
+            f"since {local_time(turn['requested_ms'])}",
+        )
+        for turn in plain["unfinished"]
+    ]
+    if rows:
+        out.table(rows)
+
+
+def print_session(out: Out, session: dict[str, Any], now_ms: int) -> None:
+    """The value of `session_of` as text."""
+    session = msgspec.to_builtins(session)
+    strict = ", strict: no fallback" if session["strict"] else ""
+    chosen = f" ({session['source']}{strict})" if session["source"] else ""
+    out.line("  ", (session["session"], "cyan"))
+    out.line("    selected  ", session["selected"] or "nothing selects a model", chosen)
+    fallback = session["active_fallback"]
+    if fallback is not None:
+        why = f" because of {fallback['reason']}" if fallback["reason"] else ""
+        out.line("    active    ", (f"fallback {fallback['model']}{why}", "yellow"))
+    sticky = session["sticky"]
+    if sticky is not None:
+        left = span(sticky["until_ms"] - now_ms)
+        out.line("    sticky    ", f"{sticky['model']} until {local_time(sticky['until_ms'])} ({left} left)")
+    for pin in session["pins"]:
+        moved = ", moved here by a rate limit" if pin["displaced"] else ""
+        out.line("    pin       ", f"{pin['provider']}: {pin['profile']} (by {pin['by']}{moved})")
+    for mark in session["passed_over"]:
+        out.line(
+            "    passes    ", f"{mark['model']} with {mark['profile']} until {local_time(mark['until_ms'])}"
+        )
+
+
+def _print_profile(out: Out, profile: dict[str, Any], now_ms: int) -> None:
+    state = "usable" if profile["usable"] else "not usable" if profile["there"] else "not there any more"
+    expires = f", expires {local_time(profile['expires_ms'])}" if profile["expires_ms"] else ""
+    kind = f" {profile['kind']}" if profile["kind"] else ""
+    out.line("  ", (profile["profile"], "cyan"), f"  {profile['provider']}{kind}, {state}{expires}")
+    if profile["last_used_ms"]:
+        out.line("    last used ", local_time(profile["last_used_ms"]))
+    for block in profile["blocks"]:
+        scope = block["model"] or "all models"
+        ours = ", our own" if block["ours"] else ""
+        out.line(
+            "    blocked   ",
+            (f"{scope} until {local_time(block['until_ms'])}", "red"),
+            f" ({span(block['until_ms'] - now_ms)} left): {block['reason']} {block['kind']}{ours}",
+        )
+    stats = profile["usage_stats"]
+    if "errorCount" in stats:
+        failed = f", last failure {local_time(stats['lastFailureAt'])}" if "lastFailureAt" in stats else ""
+        out.line("    errors    ", f"{stats['errorCount']}{failed}")
