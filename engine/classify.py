@@ -76,16 +76,21 @@ def recognised(reading: Reading) -> bool:
     return reading.row.partition(".")[0] != NOTHING and not reading.aborted
 
 
-@lru_cache(maxsize=4096)
-def _said(hits: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(hits) | {hit.partition(".")[0] for hit in hits}
+@lru_cache(maxsize=1024)
+def _group(hit: str) -> str:
+    return hit.partition(".")[0]
+
+
+@lru_cache(maxsize=1024)
+def _wanted(says: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(word for entry in says for word in entry.split("|"))
 
 
 def _context(evidence: Evidence, ruleset: str) -> Context:
     tokens: set[str] = {squash(evidence.code), squash(evidence.error_type), *evidence.tokens}
     tokens.update([family_of_code(token) for token in tokens])
     tokens.discard("")
-    said = _said(evidence.hits)
+    said = {*evidence.hits, *map(_group, evidence.hits)}
     status, soft = evidence.status, evidence.soft
     if status is not None and status < 400:
         status = None
@@ -96,7 +101,7 @@ def _context(evidence: Evidence, ruleset: str) -> Context:
         status=status,
         soft=soft,
         tokens=frozenset(tokens),
-        said=said,
+        said=frozenset(said),
         hits=evidence.hits,
         param=evidence.param,
         origin=evidence.origin,
@@ -109,9 +114,11 @@ def _matched(row: Row, context: Context) -> tuple[str, ...]:
     found: list[str] = []
     if row.statuses and context.status is not None:
         found.append(str(context.status))
-    found += sorted(context.tokens.intersection(row.tokens))
-    wanted = {word for entry in row.says for word in entry.split("|")}
-    found += [hit for hit in context.hits if hit in wanted or hit.partition(".")[0] in wanted]
+    if row.tokens:
+        found += sorted(context.tokens.intersection(row.tokens))
+    if row.says:
+        wanted = _wanted(row.says)
+        found += [hit for hit in context.hits if hit in wanted or _group(hit) in wanted]
     if row.params:
         found.append(f"param {context.param}")
     return tuple(found[:8])
@@ -162,7 +169,7 @@ def classify(
         retry_after_ms=wait_ms,
         wait_source=None if wait is None else wait.source,
         long_window=long_window,
-        missing_model="missing_model" in flags and "access" not in context.said,
+        missing_model="missing_model" in flags,
         size_ceiling="size_ceiling" in flags,
         names_reasoning="names_reasoning" in flags or (reason is Failure.FORMAT and _names_reasoning(context)),
         organisation_tpm="organisation_tpm" in flags

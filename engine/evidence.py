@@ -59,7 +59,8 @@ _LEADING = re.compile(
     r"(?:error:?\s{0,3})?(?:http(?:/\d(?:\.\d)?)?\s{0,3}(?:error|status)?:?\s{0,3})?([1-5]\d\d)(?=$|[\s:,;\-<{\[(])"
 )
 _ENVELOPE = re.compile(
-    r"(?:api error \(|error code:? ?|status(?:[ _]?code)?[ :=]{1,3}|\(?http(?: status| error)?[ :=]{1,2}|<?response \[)"
+    r"(?:api error \(|error code:? ?|status(?:[ _]?code)?[ :=]{1,3}|\(?http(?: status| error)?[ :=]{1,2}"
+    r"|<?response \[)"
     r"([1-5]\d\d)(?![\d.])"
 )
 _CLASS_NAME = re.compile(r"\b([a-z_]{3,60}(?:error|exception))(?=:|\s-|\s?\(|\]|$)")
@@ -181,8 +182,9 @@ def extract(
         read_body(pieces, body)
     if reply.message and reply.message != body:
         read_body(pieces, reply.message[:_READ_BYTES])
-    headers = dict(pieces.headers)
-    headers.update((name.lower(), str(value)) for name, value in reply.headers.items())
+    headers = {name.lower(): str(value) for name, value in reply.headers.items()}
+    if pieces.headers:
+        headers = pieces.headers | headers
     pieces.texts.sort()
     folded = [fold(text) for text in dict.fromkeys([text for _, text in pieces.texts])]
     words = Words(folded)

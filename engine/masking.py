@@ -15,9 +15,10 @@ MASK = "[masked]"
 
 _RUN = re.compile(r"[A-Za-z0-9._~+/=\-*]{12,}")
 _PREFIXES = (
-    "sk-", "sk_", "pk-", "pk_", "rk_", "gsk_", "xai-", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_",
-    "glpat-", "nvapi-", "pplx-", "csk-", "fw_", "tgp_v1_", "r8_", "dapi", "ya29.", "xoxb-", "xoxa-", "xoxp-", "xoxr-",
-    "xoxs-", "AKIA", "ASIA", "AIza", "jina_", "sess-", "eyJ", "1//0", "key-", "or-", "cpk_", "bce-v3/",
+    "sk-", "sk_", "pk-", "pk_", "rk_", "gsk_", "xai-", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_",
+    "github_pat_", "glpat-", "nvapi-", "pplx-", "csk-", "fw_", "tgp_v1_", "r8_", "dapi", "ya29.", "xoxb-",
+    "xoxa-", "xoxp-", "xoxr-", "xoxs-", "AKIA", "ASIA", "AIza", "jina_", "sess-", "eyJ", "1//0", "key-", "cpk_",
+    "bce-v3/",
 )  # fmt: skip
 _AFTER_NAME = re.compile(
     r"((?:[ _\-]provided)?[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:bearer |basic )?|(?<=earer)\s{1,3}|(?<=asic)\s{1,3})"

@@ -17,19 +17,15 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 
-import msgspec
-
 from standby.events.evidence import StatedWait
 from standby.events.vocabulary import WaitSource
 
 __all__ = [
     "ABSURD_MS",
-    "Floor",
     "duration_ms",
     "effective_wait",
     "sdk_cap_ms",
     "surfaces_at_once",
-    "wait_floor",
     "waits_of",
 ]
 
@@ -65,7 +61,7 @@ _ISO_8601_SPAN = re.compile(
 )
 _TRIGGERS = {
     "retry": ("retry", "retrying"),
-    "again": ("try again", "request again", "again in ", "again after "),
+    "again": ("again",),
     "wait": ("wait",),
     "reset": ("reset",),
     "available": ("available",),
@@ -95,6 +91,8 @@ _MAX_TEXT_TRIES = 12
 
 
 def _wait(source: WaitSource, ms: float, name: str = "") -> StatedWait:
+    if 0 <= ms <= ABSURD_MS and ms == int(ms):
+        return StatedWait(source, int(ms), name)
     if math.isnan(ms):
         return StatedWait(source, 0, name, True)
     clipped = max(-_CLIP, min(_CLIP, ms))
@@ -199,23 +197,22 @@ def _is_exhausted(headers: Mapping[str, str], reset_name: str) -> bool:
         return False
 
 
-def _unified(headers: Mapping[str, str], received_ms: int) -> Iterable[StatedWait]:
-    """Usage windows of Anthropic subscriptions and of Codex plans, told by headers only."""
-    for name, value in headers.items():
-        if name.startswith("anthropic-ratelimit-unified") and name.endswith("reset"):
-            if headers.get(name[: -len("reset")] + "status", "").lower() == "rejected":
-                left = _reset_ms(value, received_ms)
-                if left is not None:
-                    yield _wait(WaitSource.SUBSCRIPTION_RESET, left, name)
-        elif name.startswith("x-codex-") and name.endswith("-reset-after-seconds"):
-            used = duration_ms(headers.get(name[: -len("reset-after-seconds")] + "used-percent", "0"))
-            left = duration_ms(value)
-            if used is not None and used >= 100_000 and left is not None:
-                yield _wait(WaitSource.SUBSCRIPTION_RESET, left, name)
+def _window_wait(headers: Mapping[str, str], name: str, received_ms: int) -> StatedWait | None:
+    """A usage window of an Anthropic subscription or a Codex plan that is used up, told by headers only."""
+    if name.endswith("-reset-after-seconds"):
+        used = duration_ms(headers.get(name[: -len("reset-after-seconds")] + "used-percent", "0"))
+        left = duration_ms(headers[name]) if used is not None and used >= 100_000 else None
+    elif name.endswith("reset") and headers.get(name[: -len("reset")] + "status", "").lower() == "rejected":
+        left = _reset_ms(headers[name], received_ms)
+    else:
+        left = None
+    return None if left is None else _wait(WaitSource.SUBSCRIPTION_RESET, left, name)
 
 
-def _header_waits(headers: Mapping[str, str], received_ms: int) -> list[StatedWait]:
+def _header_waits(headers: Mapping[str, str], received_ms: int) -> tuple[list[StatedWait], list[StatedWait]]:
+    """Waits by headers, and apart from them the usage windows, which a field of the body outranks."""
     found: list[StatedWait] = []
+    windows: list[StatedWait] = []
     for name, value in headers.items():
         if name in ("retry-after-ms", "x-ms-retry-after-ms", "x-retry-after-ms"):
             ms = duration_ms(value, unit_ms=1)
@@ -225,11 +222,17 @@ def _header_waits(headers: Mapping[str, str], received_ms: int) -> list[StatedWa
             stated = _retry_after(value, name, received_ms)
             if stated is not None:
                 found.append(stated)
-        elif "ratelimit" in name and "reset" in name and _is_exhausted(headers, name):
-            left = None if "unified" in name else _reset_ms(value, received_ms)
+        elif "reset" not in name:
+            continue
+        elif name.startswith(("anthropic-ratelimit-unified", "x-codex-")):
+            window = _window_wait(headers, name, received_ms)
+            if window is not None:
+                windows.append(window)
+        elif "ratelimit" in name and _is_exhausted(headers, name):
+            left = _reset_ms(value, received_ms)
             if left is not None:
                 found.append(_wait(WaitSource.BUCKET_RESET, left, name))
-    return found
+    return found, windows
 
 
 # --- fields of the body -----------------------------------------------------------------------------------
@@ -351,16 +354,16 @@ def waits_of(
 ) -> tuple[StatedWait, ...]:
     """All waits that a reply states, each once, in the order headers, fields, text.
 
-    `headers` have lower-case names, `fields` squashed names (`WAIT_FIELDS`), `texts` are folded, `words` are the
-    base words that occur in them. Dates count
-    from `received_ms` (epoch ms; 0 for unknown, then from the reply's own `date` header, else not at all).
-    `hours_east` is the zone of dates that name none.
+    `headers` have lower-case names, `fields` squashed names (`WAIT_FIELDS`), `texts` are folded, and `words` are
+    the base words that occur in them. Dates count from `received_ms` (epoch ms; 0 for unknown, then from the
+    reply's own `date` header, else not at all). `hours_east` is the zone of dates that name none.
     """
     found: list[StatedWait] = []
+    windows: list[StatedWait] = []
     if headers:
         if not received_ms and "date" in headers:
             received_ms = int(_date_ms(headers["date"]) or 0)
-        found = _header_waits(headers, received_ms)
+        found, windows = _header_waits(headers, received_ms)
     fields = list(fields)
     relative = any(name in _RELATIVE for name, _ in fields)
     for name, value in fields:
@@ -369,8 +372,8 @@ def waits_of(
         stated = _field_wait(name, value, received_ms, hours_east)
         if stated is not None:
             found.append(stated)
-    if headers and not any(w.source is WaitSource.SUBSCRIPTION_RESET for w in found):
-        found.extend(_unified(headers, received_ms))
+    if windows and not any(w.source is WaitSource.SUBSCRIPTION_RESET for w in found):
+        found.extend(windows)
     triggers = [text for word, texts in _TRIGGERS.items() if word in words for text in texts]
     for text in texts:
         if triggers or "|" in text or not text.isascii():
@@ -379,7 +382,7 @@ def waits_of(
 
 
 def effective_wait(waits: Iterable[StatedWait]) -> StatedWait | None:
-    """The wait to obey: the longest explicit one, else the longest reset of an exhausted bucket (TIME-1, 2)."""
+    """The wait to obey: the longest explicit one, else the longest reset of an exhausted bucket."""
     explicit: StatedWait | None = None
     bucket: StatedWait | None = None
     for wait in waits:
@@ -391,23 +394,6 @@ def effective_wait(waits: Iterable[StatedWait]) -> StatedWait | None:
         elif explicit is None or wait.ms > explicit.ms:
             explicit = wait
     return explicit or bucket
-
-
-class Floor(msgspec.Struct, frozen=True):
-    """How long to wait before the next try: `delay_ms`, and whether the provider asks for too much."""
-
-    delay_ms: int
-    too_long: bool = False
-
-
-def wait_floor(backoff_ms: int, stated_ms: int | None, max_delay_ms: int = 60_000) -> Floor:
-    """The provider's wait is a floor under the backoff, never shortened (TIME-4).
-
-    `max_delay_ms` is `retry.provider.maxRetryDelayMs` (0 for no limit): a stated wait beyond it is not cut
-    but called too long, so that the caller rotates, falls back or fails.
-    """
-    stated = stated_ms or 0
-    return Floor(max(backoff_ms, stated), bool(max_delay_ms) and stated > max_delay_ms)
 
 
 _OFF = frozenset({"0", "false", "off", "none", "disabled"})

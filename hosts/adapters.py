@@ -151,8 +151,7 @@ class _Found:
             return
         self._take_names(thing)
         self._take_response(_get(thing, "response"))
-        if self.body is None:
-            self._take_body(_get(thing, "body"))
+        self._take_body(_get(thing, "body"))
         headers = _get(thing, "headers")
         if not self.headers and isinstance(headers, Mapping):
             self.headers = {str(k): str(v) for k, v in list(headers.items())[:100]}
@@ -183,13 +182,12 @@ class _Found:
         headers = _get(response, "headers")
         if not self.headers and isinstance(headers, Mapping):
             self.headers = {str(k): str(v) for k, v in list(headers.items())[:100]}
-        if self.body is None:
-            for name in ("text", "content", "body"):
-                self._take_body(_get(response, name))
-                if self.body is not None:
-                    return
+        for name in ("text", "content", "body"):
+            self._take_body(_get(response, name))
 
     def _take_body(self, body: object) -> None:
+        if self.body is not None:
+            return
         is_text = isinstance(body, str | bytes) and len(body) > 0
         if is_text or (isinstance(body, Mapping | list) and body):
             self.body = body

@@ -14,9 +14,11 @@ from standby.engine.rows.model import Context, Row, Table
 from standby.engine.rows.operator import OperatorTable, check_operator_rows
 from standby.engine.rows.phrases import Phrasebook, Say, say
 from standby.engine.rows.providers import FamilyFinder, families_containing, families_exact
+from standby.engine.rows.says_access import ACCESS_SAYS
 from standby.engine.rows.says_quota import QUOTA_SAYS
 from standby.engine.rows.says_request import REQUEST_SAYS
 from standby.engine.rows.says_service import SERVICE_SAYS
+from standby.engine.rows.says_transport import TRANSPORT_SAYS
 from standby.events.evidence import OperatorRow
 from standby.events.vocabulary import Failure
 
@@ -45,7 +47,9 @@ SCOPED_SAYS = (
     say("not-found.words", "not found"),
 )
 
-SAYS: tuple[Say, ...] = (*QUOTA_SAYS, *REQUEST_SAYS, *SERVICE_SAYS, *SCOPED_SAYS)
+SAYS: tuple[Say, ...] = (
+    *QUOTA_SAYS, *REQUEST_SAYS, *SERVICE_SAYS, *TRANSPORT_SAYS, *ACCESS_SAYS, *SCOPED_SAYS,
+)  # fmt: skip
 
 
 class RulesetTable(msgspec.Struct, frozen=True):

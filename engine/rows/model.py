@@ -31,6 +31,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     statuses: tuple[int, ...] = ()
     not_statuses: tuple[int, ...] = ()
     tokens: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    """A second matcher on codes and types, for rows of operators that name both."""
     params: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
@@ -157,7 +159,7 @@ class Table:
 
 
 def _compiled(one: Row, number: int) -> _Compiled:
-    guarded = bool(one.soft is not None or one.bare or one.statusless or one.origin or one.params)
+    guarded = bool(one.soft is not None or one.bare or one.statusless or one.origin or one.params or one.types)
     return _Compiled(
         row=one,
         number=number,
@@ -197,5 +199,7 @@ def _passes_guards(one: Row, context: Context) -> bool:
     if one.statusless and context.status is not None:
         return False
     if one.params and context.param not in one.params:
+        return False
+    if one.types and context.tokens.isdisjoint(one.types):
         return False
     return one.origin is None or one.origin is context.origin

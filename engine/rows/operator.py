@@ -61,29 +61,29 @@ def check_operator_rows(rows: Iterable[OperatorRow], taken: Collection[str] = ()
         raise BadPolicy("classification rows cannot be used: " + "; ".join(problems))
 
 
-def _row(one: OperatorRow) -> list[Row]:
-    """The decision rows of an operator row: codes and types are two matchers, decision rows have one."""
-    base = {
-        "reason": one.reason,
-        "providers": tuple(p.strip().lower() for p in one.providers),
-        "statuses": one.statuses,
-        "params": one.params,
-        "says": (one.id,) if one.text else (),
-        "kind": one.kind,
-        "flags": one.flags,
-        "seen": one.note,
-    }
-    codes = tuple("code:" + squash(c) for c in one.codes)
-    types = tuple("type:" + squash(t) for t in one.types)
-    del codes, types
-    return [Row(id=one.id, tokens=tuple(squash(t) for t in (*one.codes, *one.types)), **base)]  # type: ignore[arg-type]
+def _row(one: OperatorRow) -> Row:
+    codes = tuple(squash(code) for code in one.codes)
+    types = tuple(squash(name) for name in one.types)
+    return Row(
+        id=one.id,
+        reason=one.reason,
+        providers=tuple(name.strip().lower().replace("_", "-") for name in one.providers),
+        statuses=one.statuses,
+        tokens=codes or types,
+        types=types if codes else (),
+        params=one.params,
+        says=(one.id,) if one.text else (),
+        kind=one.kind,
+        flags=one.flags,
+        seen=one.note,
+    )
 
 
 class OperatorTable:
     """Operator rows as decision rows, and the search for their literals."""
 
     def __init__(self, rows: tuple[OperatorRow, ...]) -> None:
-        self.rows = tuple(row for one in rows for row in _row(one))
+        self.rows = tuple(_row(one) for one in rows)
         self._literals = [(one.id, tuple(fold(t).strip() for t in one.text)) for one in rows if one.text]
 
     def find(self, folded: list[str], words: Words) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ codex: openai-codex chatgpt
 azure: azure-openai azure-openai-responses azure-ai azure-foundry microsoft-foundry azure-cognitive-services
 anthropic: claude claude-api anthropic-api anthropic-vertex
 claude-cli: claude-code claude-max anthropic-cli
-google: google-vertex vertex vertex-ai vertexai gemini google-gemini google-gemini-cli gemini-cli google-antigravity google-generative-ai google-ai-studio anthropic-vertex google-genai
+google: google-vertex vertex vertex-ai vertexai gemini google-gemini google-gemini-cli gemini-cli
+google: google-antigravity google-generative-ai google-ai-studio anthropic-vertex google-genai
 bedrock: amazon-bedrock aws-bedrock bedrock-mantle amazon-bedrock-mantle aws sagemaker amazon-nova
 openrouter:
 groq:

@@ -7,15 +7,18 @@ counts only for overload and the transient ones. What comes from OURS rows is ad
 
 from standby.engine.rows.model import Row, row
 from standby.engine.rows.tokens import TOKENS
-from standby.events.vocabulary import Failure as F
-from standby.events.vocabulary import Origin
+from standby.events.vocabulary import Failure, Origin
 
 __all__ = ["ROWS"]
 
-RATE = "rate.limit|rate.too-many|rate.throttle|rate.cooldown|rate.quota-exceed|rate.resource|rate.usage-limit|rate.tpm|number.429"
+F = Failure
+
+RATE = (
+    "rate.limit|rate.too-many|rate.throttle|rate.cooldown|rate.quota-exceed|rate.resource|rate.usage-limit"
+    "|rate.tpm|number.429"
+)
 TRANSIENT = (408, 499, 500, 502, 503, 504, 521, 522, 523, 524)
 HTML_STATUSES = (408, 499, *range(500, 600))
-CHAPTERS = "shape.headings"
 
 STATUSES = (
     row("04.page", F.TIMEOUT, says="shape.html", status=HTML_STATUSES),
@@ -39,6 +42,14 @@ STATUSES = (
     row("04.openrouter-key-limit", F.BILLING, providers="openrouter", says="key-limit"),
     row("04.40x-billing", F.BILLING, status=(401, 403), soft=False, says="billing|plansbilling"),
     row("04.40x-auth", F.AUTH, status=(401, 403), soft=False),
+    row(
+        "04.timeout-shaped-throttle",
+        F.RATE_LIMIT,
+        status=(408, 499, 504),
+        soft=False,
+        says=RATE,
+        unless="number.429",
+    ),
     row("04.408", F.TIMEOUT, status=408, soft=False),
     row("04.499-overloaded", F.OVERLOADED, status=(499, 503), soft=False, says="overloaded"),
     row("04.5xx", F.TIMEOUT, status=(499, 500, 502, 503, 504), soft=False),

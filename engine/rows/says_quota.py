@@ -1,8 +1,8 @@
 """What providers say about money and quantity: wallets, throttles, usage windows.
 
-Money (`billing`) needs an act of the owner and benches a credential for minutes; a throttle (`rate`) passes by
-itself; a usage window (`periodic`) passes too, but not soon. The same words can mean either, so these lines only
-say what was *said*; which reading wins is the business of the decision rows.
+Money (`billing`) needs an act of the owner and benches a credential for minutes; a throttle (`rate`) passes
+by itself; a usage window (`periodic`) passes too, but not soon. The same words can mean either, so these lines
+only say what was *said*; which reading wins is the business of the decision rows.
 """
 
 from standby.engine.rows.phrases import say
@@ -128,6 +128,7 @@ BILLING = (
     say(
         "billing.extra-usage",
         "draw from ~2 extra usage",
+        "out of ~1 extra usage",
         "extra usage ~6 require|enable|enabled|credit|balance|purchase",
         "usage credit",
     ),

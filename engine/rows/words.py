@@ -149,7 +149,7 @@ def words_of(folded: str) -> list[str]:
         split = folded.translate(_SEPARATORS).split()
     else:
         split = _NOT_WORD.sub(" ", folded.replace("'", "")).split()
-    return list(map(FORMS.get, split, split))  # type: ignore[arg-type]
+    return list(map(FORMS.get, split, split))
 
 
 class Words:
