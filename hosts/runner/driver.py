@@ -22,7 +22,7 @@ from standby.events.decisions import NoticeDue, RetryScheduled
 from standby.events.errors import BadInput, BadReport, StandbyError, TurnLost
 from standby.events.facts import NoticeDelivered
 from standby.events.policy import Price
-from standby.events.vocabulary import Effects, Failure, Origin
+from standby.events.vocabulary import Effects, Failure, Origin, WaitBecause
 from standby.hosts.providers.secret import Secret
 from standby.hosts.providers.values import (
     TIMEOUT_MS,
@@ -224,7 +224,7 @@ class Driver:
         outcome: Outcome = yield Call(
             where,
             step.model_id,
-            self._ask.prompt,
+            replace(self._ask.prompt, tools=()) if step.finalize else self._ask.prompt,
             secret,
             self._ask.stream,
             budget,
@@ -297,6 +297,8 @@ class Driver:
 
     def _say_retry(self, step: Wait) -> Steps:
         """The wait as one line: which attempt comes next (rate limits), and how long it takes (REC-7)."""
+        if step.because is not WaitBecause.RETRY:
+            return
         scheduled = (
             d for c in reversed(self._held.commits) for d in c.decisions if isinstance(d, RetryScheduled)
         )
