@@ -44,17 +44,17 @@ def admit_sticky(draft: Draft, request: TurnRequested, selection: Selection) -> 
         if not request.model:
             _end(draft, request.session, sticky.model, "STICK-3")
         return None
-    if selection.override == ():
-        return None
     allowed = (
         selection.override
         if selection.override is not None
         else (*(selection.configured.fallbacks or ()), selection.configured.primary)
     )
-    if sticky.model not in allowed:
+    if sticky.model in allowed:
+        return sticky.model
+    # What holds for one run only (a lock, a list or a model of its own) passes; the configuration stays.
+    if not (request.locked or request.selected_only or request.fallbacks is not None or request.model):
         _end(draft, request.session, sticky.model, "STICK-3")
-        return None
-    return sticky.model
+    return None
 
 
 def drop_sticky(draft: Draft, turn: Turn) -> None:
