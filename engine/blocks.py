@@ -11,14 +11,14 @@
 
 from typing import NamedTuple
 
-from standby.engine.rulesets import HealthRule, Ruleset
 from standby.engine.draft import Draft
+from standby.engine.rulesets import HealthRule, Ruleset, is_self_managed
 from standby.events.decisions import BlockCleared, BlockSet
 from standby.events.policy import Policy
 from standby.events.vocabulary import BlockKind, Failure
 from standby.projections.health import Health, cell_of, cleared_since
 
-__all__ = ["Blame", "block", "clear", "is_self_managed"]
+__all__ = ["Blame", "block", "clear", "spared"]
 
 
 class Blame(NamedTuple):
@@ -38,9 +38,26 @@ class Blame(NamedTuple):
     provider_started: bool = True
 
 
-def is_self_managed(policy: Policy, ruleset: Ruleset, provider: str) -> bool:
-    """Whether the provider's own gateway looks after capacity (COOL-11)."""
-    return provider in ruleset.self_managed or provider in policy.self_managed
+def spared(policy: Policy, ruleset: Ruleset, blame: Blame, selected: bool) -> tuple[str, ...]:
+    """The rule by which a failure that can block a profile blocks none, if there is one.
+
+    `selected` of False says that the runtime had selected no profile.
+    """
+    rule = ruleset.courses[blame.reason].health
+    if rule is HealthRule.NOTHING:
+        return ()
+    if not selected:
+        return ("COOL-23",)
+    if not blame.profile:
+        return ()
+    if rule is HealthRule.TIMEOUT:
+        return ("COOL-23",) if not blame.provider_started else () if blame.leads_on else ("COOL-10",)
+    if rule is HealthRule.PROVIDER_TIMED and not blame.subscription:
+        if is_self_managed(policy, ruleset, blame.model.partition("/")[0]):
+            return ("COOL-11",)
+        if blame.wait_ms is None and not policy.local_cooldown_ms:
+            return ("COOL-25",)
+    return ()
 
 
 def block(draft: Draft, policy: Policy, ruleset: Ruleset, blame: Blame) -> None:
@@ -127,7 +144,8 @@ def _climb(
     now = draft.stamp.at_ms
     counter = blame.reason.value if kind is BlockKind.DISABLED else "ladder"
     last = health.last_failure_ms
-    if last is not None and now - last > ruleset.failure_window_ms:
+    anew = last is not None and now - last > ruleset.failure_window_ms
+    if anew:
         count, rules = 1, (*rules, "COOL-5")
     else:
         count = health.counters.get(counter, 0) + 1
@@ -147,6 +165,7 @@ def _climb(
             evidence_ms=evidence,
             counter=counter,
             count=count,
+            anew=anew,
         )
     )
 
@@ -156,8 +175,5 @@ def clear(draft: Draft, profile: str, model: str, started_ms: int) -> None:
     health = draft.profiles.get(profile) if profile else None
     if health is None:
         return
-    ends = any(cell.covers(model) and cell.evidence_ms <= started_ms for cell in health.cells)
-    last = health.last_failure_ms
-    counts = bool(health.counters) and (last is None or last <= draft.stamp.at_ms)
-    if ends or counts:
+    if health.counters or any(cell.covers(model) and cell.evidence_ms <= started_ms for cell in health.cells):
         draft.emit(BlockCleared(rules=("COOL-9",), profile=profile, model=model, evidence_ms=started_ms))

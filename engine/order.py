@@ -3,19 +3,19 @@
 The list comes from the first source that exists: the order stored for the agent, `auth.order`,
 `auth.profiles`, the stored profiles. An explicit order is kept as it is; without one, kinds come in the
 ruleset's order (OAuth, static token, API key), usable OAuth before expired, and the least recently used first
-in each tier. Blocked profiles go last, soonest expiry first.
+in each tier (ORD-3, ORD-4, ORD-10, ORD-11). Blocked profiles go last, soonest expiry first (ORD-5).
 """
 
 from typing import NamedTuple
 
-from standby.engine.rulesets import Ruleset
+from standby.engine.rulesets import Ruleset, is_self_managed
 from standby.engine.view import Reading
 from standby.events.facts import ObservedProfile
 from standby.events.policy import Policy
-from standby.events.vocabulary import CredentialKind
+from standby.events.vocabulary import BlockKind, CredentialKind
 from standby.projections.health import Cell, Health, blocking
 
-__all__ = ["Ranked", "is_explicit", "ranked"]
+__all__ = ["Ranked", "explicit_order", "order_rules", "ranked"]
 
 
 class Ranked(NamedTuple):
@@ -26,29 +26,52 @@ class Ranked(NamedTuple):
     block: Cell | None
 
 
-def is_explicit(view: Reading, policy: Policy, provider: str) -> bool:
-    """Whether somebody ordered the provider's profiles (ORD-1, ORD-9)."""
-    return bool(view.order.get(provider)) or provider in policy.order
+def explicit_order(view: Reading, policy: Policy, provider: str) -> tuple[str, ...] | None:
+    """The order that somebody gave the provider's profiles, or None: the agent's stored one (ORD-9), else the
+    configured one (ORD-1)."""
+    if stored := view.order.get(provider):
+        # Names that are all unknown to the store say nothing about it.
+        return stored if any(alias in view.stock.get(provider, ()) for alias in stored) else None
+    return policy.order.get(provider)
+
+
+def order_rules(
+    view: Reading, policy: Policy, provider: str, profiles: list[Ranked], now_ms: int
+) -> tuple[str, ...]:
+    """The rules that put these profiles in their order."""
+    rules: tuple[str, ...]
+    if explicit_order(view, policy, provider) is not None:
+        rules = ("ORD-9",) if view.order.get(provider) else ("ORD-1",)
+        if any(one.block is not None and one.block.kind is BlockKind.WINDOW for one in profiles):
+            rules = (*rules, "ORD-8")
+    elif len(profiles) == 1:
+        rules = ("ORD-1",)
+    else:
+        rules = ("ORD-1", "ORD-10", "ORD-4")
+        if any(one.health.observed is not None and _stale(one.health.observed, now_ms) for one in profiles):
+            rules = (*rules, "ORD-3")
+    return (*rules, "ORD-5") if any(one.block is not None for one in profiles) else rules
 
 
 def ranked(
     view: Reading, policy: Policy, ruleset: Ruleset, provider: str, model: str, agent: str, now_ms: int
 ) -> list[Ranked]:
     """The usable profiles of a provider for `model` (as `provider/model`), best first."""
-    explicit = is_explicit(view, policy, provider)
+    explicit = explicit_order(view, policy, provider)
     found = [
         (alias, health)
-        for alias in _base(view, policy, provider)
+        for alias in (_base(view, policy, provider) if explicit is None else dict.fromkeys(explicit))
         if (health := view.profiles.get(alias)) is not None
         and health.observed is not None
         and _usable(health.observed, policy, provider, agent, now_ms)
     ]
-    if not explicit and len(found) > 1:
+    if explicit is None and len(found) > 1:
         found.sort(key=lambda pair: _tier(pair[1], ruleset, now_ms))
     free: list[Ranked] = []
     blocked: list[Ranked] = []
+    managed = is_self_managed(policy, ruleset, provider)
     for alias, health in found:
-        block = blocking(health, model, now_ms) if health.cells else None
+        block = blocking(health, model, now_ms, managed) if health.cells else None
         (free if block is None else blocked).append(Ranked(alias, health, block))
     if not blocked:
         return free
@@ -57,19 +80,15 @@ def ranked(
 
 
 def _base(view: Reading, policy: Policy, provider: str) -> tuple[str, ...]:
+    """The profiles of a provider that nobody ordered: the configured ones, else the stored ones, as stored."""
     stock = view.stock.get(provider, ())
-    if stored := view.order.get(provider):
-        listed = stored
-    elif provider in policy.order:
-        return tuple(dict.fromkeys(policy.order[provider]))
-    elif any(rule.provider == provider for rule in policy.profiles.values()):
-        # A mapping has no order that would survive being written, so the stored order stands.
-        rules = policy.profiles
-        listed = tuple(alias for alias in stock if alias in rules and rules[alias].provider == provider)
-    else:
+    if view.order.get(provider):
         return stock
+    # A mapping has no order that would survive being written, so the stored order stands.
+    rules = policy.profiles
+    listed = tuple(alias for alias in stock if alias in rules and rules[alias].provider == provider)
     # Names that are all unknown to the store say nothing about it: what is stored serves.
-    return tuple(dict.fromkeys(listed)) if any(alias in stock for alias in listed) else stock
+    return listed or stock
 
 
 def _usable(profile: ObservedProfile, policy: Policy, provider: str, agent: str, now_ms: int) -> bool:
@@ -88,9 +107,13 @@ def _expired(profile: ObservedProfile, now_ms: int) -> bool:
     return profile.expires_ms is not None and profile.expires_ms <= now_ms
 
 
+def _stale(profile: ObservedProfile, now_ms: int) -> bool:
+    """Whether the access token of an OAuth profile has to be refreshed before use (ORD-3)."""
+    return profile.kind is CredentialKind.OAUTH and _expired(profile, now_ms)
+
+
 def _tier(health: Health, ruleset: Ruleset, now_ms: int) -> tuple[int, bool, int]:
     profile = health.observed
     if profile is None:
         return (len(ruleset.kind_order), False, 0)
-    stale = profile.kind is CredentialKind.OAUTH and _expired(profile, now_ms)
-    return (ruleset.kind_order.index(profile.kind), stale, health.last_used_ms)
+    return (ruleset.kind_order.index(profile.kind), _stale(profile, now_ms), health.last_used_ms)

@@ -9,21 +9,24 @@ from typing import Any
 
 import msgspec
 
+from standby.engine.advance import advance
 from standby.engine.apply import LOGIC, check_stamp
 from standby.engine.blocks import block, clear
 from standby.engine.candidates import plan_chain
 from standby.engine.choose import again, choose
 from standby.engine.draft import Draft
 from standby.engine.fold import admission
-from standby.engine.judge import advance, blame_for, incomplete, judge, repaired, verdict_of
+from standby.engine.judge import judge
 from standby.engine.notices import announce
 from standby.engine.quota import observe_quota
+from standby.engine.repairs import incomplete, repaired
 from standby.engine.rulesets import Ruleset, ruleset_of
 from standby.engine.select import created, credential_removed, pinned, reset, selected
 from standby.engine.selection import resolve, resolve_model
 from standby.engine.stickiness import admit_sticky, after_answer
 from standby.engine.summary import fail
 from standby.engine.turn import Turn
+from standby.engine.verdict import blame_for, verdict_of
 from standby.engine.view import View
 from standby.events import facts as f
 from standby.events.commit import Stamp
@@ -143,11 +146,11 @@ def _on_succeeded(draft: Draft, fact: f.CallSucceeded) -> None:
     if _kept(draft, fact):
         return
     turn, policy, ruleset = _of(draft, fact.turn)
+    attempt = turn.attempts[-1]
+    clear(draft, attempt.profile, attempt.model, fact.started_ms)
     if fact.stop is StopKind.INCOMPLETE:
         incomplete(draft, fact, policy, ruleset)
         return
-    attempt = turn.attempts[-1]
-    clear(draft, attempt.profile, attempt.model, fact.started_ms)
     draft.emit(
         TurnAnswered(
             rules=("FLOW-4",) if attempt.model != turn.selected else ("FLOW-2",),

@@ -21,6 +21,9 @@ def observe_quota(draft: Draft, fact: QuotaObserved) -> None:
     if not fact.valid or fact.checked_ms < newest:
         return
     window = cell_of(health, "", Failure.RATE_LIMIT, BlockKind.WINDOW)
+    if window is not None and window.evidence_ms > fact.checked_ms:
+        # The block rests on a newer refusal than the check.
+        return
     until = fact.resets_at_ms if fact.exhausted else None
     if until is None or until <= draft.stamp.at_ms:
         if window is not None and not fact.exhausted:

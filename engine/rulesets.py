@@ -28,6 +28,7 @@ __all__ = [
     "HealthRule",
     "Rotation",
     "Ruleset",
+    "is_self_managed",
     "ruleset_of",
 ]
 
@@ -158,6 +159,12 @@ RULESETS: dict[str, Ruleset] = {
     ),
 }
 """By id. `2026-04` follows with its own issue; a policy that names it is refused until then."""
+
+
+def is_self_managed(policy: Policy, ruleset: Ruleset, provider: str) -> bool:
+    """Whether the provider's own gateway looks after capacity (COOL-11). Known from the policy alone, before
+    anything of the provider's was loaded (COOL-24)."""
+    return provider in ruleset.self_managed or provider in policy.self_managed
 
 
 def ruleset_of(policy: Policy) -> Ruleset:

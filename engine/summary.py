@@ -8,14 +8,15 @@ limits scoped to the candidate's own model are left, the latest of them counts.
 
 from standby.engine.draft import Draft
 from standby.engine.order import Ranked, ranked
-from standby.engine.rulesets import Ruleset
+from standby.engine.rulesets import Ruleset, is_self_managed
 from standby.engine.stickiness import drop_sticky
 from standby.engine.turn import Turn
 from standby.events.decisions import TurnFailed
 from standby.events.policy import Policy
-from standby.events.vocabulary import Failure, TurnEnd
+from standby.events.vocabulary import Failure, SkipBecause, TurnEnd
+from standby.projections.health import enforced
 
-__all__ = ["fail", "failure_message", "soonest", "soonest_expiry"]
+__all__ = ["fail", "failure_message", "run_out", "soonest", "soonest_expiry"]
 
 
 def fail(
@@ -55,27 +56,54 @@ def fail(
     )
 
 
+def run_out(draft: Draft, key: str, policy: Policy, ruleset: Ruleset) -> None:
+    """No candidate is left: every one failed or was passed over (FLOW-14).
+
+    A last error that nothing is known of is shown as itself (ADV-2), and so is a missing model that had no
+    fallback (FLOW-8).
+    """
+    turn = draft.turn(key)
+    last = turn.attempts[-1].reason if turn.attempts else None
+    refused = [skip for skip in turn.skips if skip.because is SkipBecause.CONSENT]
+    later = [s for s in turn.skips if s.before_attempt > turn.attempt and s.because is not SkipBecause.CONSENT]
+    if last in _UNREAD and not later:
+        end, rules = TurnEnd.SURFACED, ("ADV-2",)
+    elif last is Failure.MODEL_NOT_FOUND and len(turn.candidates) == 1:
+        end, rules = TurnEnd.SURFACED, ("FLOW-8",)
+    else:
+        end, rules = TurnEnd.EXHAUSTED, ("FLOW-14",)
+    fail(draft, key, policy, ruleset, end, (*rules, "OURS-7") if refused else rules)
+
+
+_UNREAD = (Failure.UNCLASSIFIED, Failure.UNKNOWN)
+
+
 def soonest(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset) -> tuple[int | None, str]:
-    """The soonest known expiry over the turn's candidates, and whose it is."""
+    """The soonest known expiry over the turn's candidates, and whose it is. Candidates that the operator keeps
+    the turn from do not count (OURS-7)."""
     best: int | None = None
     whose = ""
     agent = turn.request.agent if turn.request else ""
     now = draft.stamp.at_ms
+    refused = {skip.model for skip in turn.skips if skip.because is SkipBecause.CONSENT}
     for candidate in turn.candidates:
+        if candidate.model in refused:
+            continue
         provider = candidate.model.partition("/")[0]
         profiles = ranked(draft, policy, ruleset, provider, candidate.model, agent, now)
-        at = soonest_expiry(profiles, candidate.model, now)
+        at = soonest_expiry(profiles, candidate.model, now, is_self_managed(policy, ruleset, provider))
         if at is not None and (best is None or at < best):
             best, whose = at, candidate.model
     return best, whose
 
 
-def soonest_expiry(profiles: list[Ranked], model: str, now_ms: int) -> int | None:
+def soonest_expiry(profiles: list[Ranked], model: str, now_ms: int, managed: bool = False) -> int | None:
     """When one of these profiles can serve `model` again, as far as blocks say (OBS-2)."""
     scoped: list[int] = []
     whole: list[int] = []
     for one in profiles:
-        open_cells = [c for c in one.health.cells if c.until_ms > now_ms and c.covers(model)]
+        cells = enforced(one.health, managed) if one.health.cells else ()
+        open_cells = [c for c in cells if c.until_ms > now_ms and c.covers(model)]
         if not open_cells:
             continue
         longest = max(open_cells, key=lambda cell: cell.until_ms)
@@ -91,6 +119,10 @@ def failure_message(turn: Turn, now_ms: int) -> str:
     reasons += [skip.reason for skip in turn.skips if skip.reason is not None]
     if turn.guidance is Failure.CONTEXT_OVERFLOW:
         return "⚠️ The conversation no longer fits the model. Shorten or compact it, or start a new one."
+    if not turn.attempts and any(skip.because is SkipBecause.NO_CREDENTIAL for skip in turn.skips):
+        return (
+            "⚠️ No account can serve this model: those that are configured are gone or unusable. Choose another."
+        )
     busy = {Failure.RATE_LIMIT, Failure.OVERLOADED}
     if reasons and Failure.BILLING in reasons:
         return "⚠️ A provider account has no credit left. Top it up, or choose another model."

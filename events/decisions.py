@@ -244,6 +244,8 @@ class BlockSet(_Decision, tag="block_set", frozen=True, kw_only=True):
     counter: str = ""
     """Name of the counter that `count` is the new value of."""
     count: int = 0
+    anew: bool = False
+    """The failure window had passed: every other counter of the profile is gone (COOL-5)."""
     ours: bool = False
     """Our own cooldown, not the provider's (OURS-8)."""
 

@@ -19,6 +19,7 @@ __all__ = [
     "cell_of",
     "cleared_since",
     "documented_stats",
+    "enforced",
     "fold_block_cleared",
     "fold_block_set",
     "fold_quota",
@@ -57,13 +58,27 @@ class Health(msgspec.Struct):
     """Moment of the newest quota check (COOL-19)."""
 
 
-def blocking(health: Health, model: str, now_ms: int) -> Cell | None:
+_CAPACITY = frozenset({Failure.RATE_LIMIT, Failure.OVERLOADED})
+
+
+def enforced(health: Health, managed: bool) -> tuple[Cell, ...]:
+    """The cells that count. Where the provider's own gateway manages capacity (`managed`), cooldowns for rate
+    limits and overload do not, whoever set them; everything that routes or shows status asks here, so that
+    both say the same (COOL-11, COOL-24)."""
+    if not managed:
+        return health.cells
+    return tuple(
+        cell for cell in health.cells if cell.kind is not BlockKind.COOLDOWN or cell.reason not in _CAPACITY
+    )
+
+
+def blocking(health: Health, model: str, now_ms: int, managed: bool = False) -> Cell | None:
     """The cell that blocks `model` longest at `now_ms`, or None when the profile may be used.
 
     With `model=""` only blocks of the whole profile count.
     """
     longest = None
-    for cell in health.cells:
+    for cell in enforced(health, managed):
         if (
             cell.until_ms > now_ms
             and cell.covers(model)
@@ -92,7 +107,9 @@ def fold_block_set(health: Health, event: BlockSet, at_ms: int) -> None:
     kept.append(Cell(event.model, event.reason, event.kind, event.until_ms, event.evidence_ms, event.ours))
     health.cells = tuple(kept)
     if event.counter:
-        health.counters = {**health.counters, event.counter: event.count}
+        # A profile that had not failed for a whole window starts all its counters anew (COOL-5).
+        counters = {} if event.anew else health.counters
+        health.counters = {**counters, event.counter: event.count}
         health.last_failure_ms = at_ms
 
 
@@ -125,7 +142,7 @@ def cleared_since(health: Health, model: str) -> int:
     return max(health.cleared_ms.values(), default=0)
 
 
-def documented_stats(health: Health, now_ms: int) -> dict[str, int | str]:
+def documented_stats(health: Health, now_ms: int, managed: bool = False) -> dict[str, int | str]:
     """The documented `usageStats` entry of a profile as a view of its cells (COOL-7).
 
     Keys that have nothing to say are left out. `cooldownModel` stands only when every cooldown that is open
@@ -143,7 +160,7 @@ def documented_stats(health: Health, now_ms: int) -> dict[str, int | str]:
         (BlockKind.DISABLED, "disabledUntil", "disabledReason"),
         (BlockKind.WINDOW, "blockedUntil", "blockedReason"),
     ):
-        cells = [cell for cell in health.cells if cell.kind is kind and cell.until_ms > now_ms]
+        cells = [cell for cell in enforced(health, managed) if cell.kind is kind and cell.until_ms > now_ms]
         if not cells:
             continue
         longest = max(cells, key=lambda cell: cell.until_ms)
