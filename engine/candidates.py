@@ -10,8 +10,9 @@ Duplicates go, allowlists play no part, and the chain has a limit.
 from standby.engine.selection import Selection
 from standby.events.decisions import Candidate
 from standby.events.policy import Policy
+from standby.events.vocabulary import Failure
 
-__all__ = ["CHAIN_LIMIT", "plan_chain", "reorder_for_window", "window_of"]
+__all__ = ["CHAIN_LIMIT", "consents", "plan_chain", "reorder_for_window", "window_of"]
 
 CHAIN_LIMIT = 32
 """Longest chain; what comes after is left out."""
@@ -29,6 +30,8 @@ def plan_chain(selection: Selection, sticky: str | None) -> tuple[tuple[Candidat
         if selection.configured.primary:
             wanted.append(Candidate(model=selection.configured.primary, origin="primary"))
         rules += ["CHAIN-5", "CHAIN-9"]
+        if _on_fallback(selection):
+            rules.append("CHAIN-3")
     chain = _first_of_each(wanted)
     if sticky is not None and any(candidate.model == sticky for candidate in chain[1:]):
         chain = [
@@ -37,6 +40,21 @@ def plan_chain(selection: Selection, sticky: str | None) -> tuple[tuple[Candidat
         ]
         rules.append("STICK-1")
     return tuple(chain[:CHAIN_LIMIT]), tuple(rules)
+
+
+def consents(policy: Policy, reason: Failure | None, model: str) -> bool:
+    """Whether the operator lets a turn go on to `model` after this reason (OURS-7)."""
+    for consent in policy.consent:
+        if consent.reason is reason:
+            return consent.models is None or model in consent.models
+    return True
+
+
+def _on_fallback(selection: Selection) -> bool:
+    """Whether the turn starts on a configured fallback, or on another model of such a fallback's provider."""
+    provider = selection.model.partition("/")[0]
+    families = {model.partition("/")[0] for model in selection.configured.fallbacks or ()}
+    return selection.model != selection.configured.primary and provider in families
 
 
 def _first_of_each(wanted: list[Candidate]) -> list[Candidate]:

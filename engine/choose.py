@@ -6,16 +6,19 @@ are blocked, `standby.engine.probe` decides. A candidate whose provider has no p
 without one.
 """
 
+from standby.engine.candidates import consents
 from standby.engine.draft import Draft
+from standby.engine.order import Ranked, order_rules
 from standby.engine.pins import keep_pin, preferred
 from standby.engine.probe import Call, Skip, all_blocked
 from standby.engine.rulesets import Ruleset
 from standby.engine.stickiness import drop_sticky
-from standby.engine.summary import fail
+from standby.engine.summary import fail, run_out
 from standby.engine.turn import Turn
 from standby.events.decisions import AttemptStarted, CandidateSkipped, CheckAdmitted
 from standby.events.policy import Policy
 from standby.events.vocabulary import Failure, SkipBecause, TurnEnd
+from standby.projections.sessions import Marker
 
 __all__ = ["again", "choose", "start", "usable_now"]
 
@@ -25,10 +28,10 @@ def choose(draft: Draft, key: str, policy: Policy, ruleset: Ruleset) -> None:
     while True:
         turn = draft.turn(key)
         if not turn.standing:
-            fail(draft, key, policy, ruleset, TurnEnd.EXHAUSTED, ("FLOW-14",))
+            run_out(draft, key, policy, ruleset)
             return
         model = turn.candidates[turn.index].model
-        way = _decide(draft, turn, policy, ruleset, model)
+        way = _without_consent(turn, policy, model) or _decide(draft, turn, policy, ruleset, model)
         if isinstance(way, Call):
             if way.check:
                 draft.emit(
@@ -59,8 +62,9 @@ def choose(draft: Draft, key: str, policy: Policy, ruleset: Ruleset) -> None:
 def usable_now(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, *, besides: str = "") -> str | None:
     """The profile of the present candidate that could be called next, or None."""
     model = turn.candidates[turn.index].model
+    out = {besides, *_markers(draft, turn, policy, model)}
     for one in preferred(draft, turn, policy, ruleset, model):
-        if one.block is None and one.alias != besides and (model, one.alias) not in turn.used:
+        if one.block is None and one.alias not in out and (model, one.alias) not in turn.used:
             return one.alias
     return None
 
@@ -93,22 +97,36 @@ def again(
         fail(draft, key, policy, ruleset, TurnEnd.UNSAFE, ("REC-8",))
 
 
+def _without_consent(turn: Turn, policy: Policy, model: str) -> Skip | None:
+    """Pass the candidate over if the operator does not let the turn go there for the reason that brings it
+    (OURS-7). The selected model needs no consent, nor does one that is being called already."""
+    if not policy.consent or model == turn.selected or turn.index == 0:
+        return None
+    last = turn.attempts[-1] if turn.attempts else None
+    if last is not None and last.index == turn.index:
+        return None
+    skipped = bool(turn.skips) and turn.skips[-1].before_attempt == turn.attempt + 1
+    reason = turn.skips[-1].reason if skipped else last.reason if last is not None else None
+    return None if consents(policy, reason, model) else Skip(SkipBecause.CONSENT, reason, None, ("OURS-7",))
+
+
 def _decide(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, model: str) -> Skip | Call:
-    if (marker := _marked(draft, turn, policy, model)) is not None:
-        return Skip(SkipBecause.SKIP_MARKER, Failure.AUTH, marker, ("SKIP-2",))
     if _tls_failed(turn):
         return Skip(SkipBecause.TLS, Failure.TLS_CERTIFICATE, None, ("ADV-1",))
     profiles = preferred(draft, turn, policy, ruleset, model)
+    if markers := _markers(draft, turn, policy, model):
+        if (skip := _passed_over(markers, profiles)) is not None:
+            return skip
+        # Another profile does not inherit the mark.
+        profiles = [one for one in profiles if one.alias not in markers]
     if not profiles:
         return _without_profile(draft, turn, policy, model)
     left = [one for one in profiles if (model, one.alias) not in turn.used]
     if not left:
         return Skip(SkipBecause.USED_UP, None, None, ("OURS-11",))
     if left[0].block is None:
-        return Call(left[0].alias, ("FLOW-2", "ORD-1"))
-    free = next((one for one in left if one.block is None), None)
-    if free is not None:
-        return Call(free.alias, ("FLOW-2", "ORD-5"))
+        rules = order_rules(draft, policy, turn.provider, profiles, draft.stamp.at_ms)
+        return Call(left[0].alias, ("FLOW-2", *rules))
     return all_blocked(draft, turn, policy, ruleset, left)
 
 
@@ -116,29 +134,42 @@ def _without_profile(draft: Draft, turn: Turn, policy: Policy, model: str) -> Sk
     provider = turn.provider
     known = draft.stock.get(provider) or draft.order.get(provider) or provider in policy.order
     if known:
-        return Skip(SkipBecause.NO_CREDENTIAL, Failure.AUTH, None, ("ORD-1",))
+        stock = draft.stock.get(provider, ())
+        deleted = provider in policy.order and not any(alias in stock for alias in policy.order[provider])
+        # An order that names only accounts that are gone calls for choosing one that is there.
+        return Skip(
+            SkipBecause.NO_CREDENTIAL, Failure.AUTH, None, ("ORD-1", "PIN-12") if deleted else ("ORD-1",)
+        )
     if (model, "") in turn.used:
         return Skip(SkipBecause.USED_UP, None, None, ("OURS-11",))
     return Call("", ("FLOW-2",))
 
 
-def _marked(draft: Draft, turn: Turn, policy: Policy, model: str) -> int | None:
-    """Until when a skip marker passes this fallback over; the selected model is never passed over (SKIP-3)."""
+def _markers(draft: Draft, turn: Turn, policy: Policy, model: str) -> dict[str, Marker]:
+    """The skip markers on this fallback, by profile; the selected model is never passed over (SKIP-3). They are
+    in the memory of the process that set them unless the policy shares them (OURS-14)."""
     request = turn.request
     if request is None or not policy.skip_ttl_ms or model == turn.selected:
-        return None
-    session = draft.session(request.session)
-    if not session.markers:
-        return None
-    pin = session.pins.get(turn.provider)
-    for marker in session.markers:
-        local = policy.shared_markers or (
-            marker.runtime == draft.stamp.runtime and draft.local(marker.runtime, marker.epoch)
+        return {}
+    return {
+        marker.profile: marker
+        for marker in draft.session(request.session).markers
+        if marker.model == model
+        and marker.until_ms > draft.stamp.at_ms
+        and (
+            policy.shared_markers
+            or (marker.runtime == draft.stamp.runtime and draft.local(marker.runtime, marker.epoch))
         )
-        same = pin is None or not pin.user or marker.profile == pin.profile
-        if marker.model == model and local and same and marker.until_ms > draft.stamp.at_ms:
-            return marker.until_ms
-    return None
+    }
+
+
+def _passed_over(markers: dict[str, Marker], profiles: list[Ranked]) -> Skip | None:
+    """Pass the candidate over if every profile that it could be called with is marked (SKIP-2)."""
+    names = [one.alias for one in profiles] or [""]
+    if any(name not in markers for name in names):
+        return None
+    soonest = min((markers[name] for name in names), key=lambda marker: marker.until_ms)
+    return Skip(SkipBecause.SKIP_MARKER, soonest.reason, soonest.until_ms, ("SKIP-2",))
 
 
 def _tls_failed(turn: Turn) -> bool:

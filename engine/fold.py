@@ -137,8 +137,21 @@ _MOVING: dict[type, Fold] = {
 def _requested(view: Reading, event: f.TurnRequested, stamp: Stamp) -> None:
     _MOVING[f.TurnRequested](view, event, stamp)
     session = view.sessions.edit(event.session)
-    session.turn = event.turn
-    view.turns.edit(event.turn).switched = session.switched
+    session.turn, session.agent = event.turn, event.agent
+    turn = view.turns.edit(event.turn)
+    turn.switched, turn.chosen_live = session.switched, session.chosen_live
+    session.chosen_live = False
+
+
+def _selected(view: Reading, event: f.ModelSelected, stamp: Stamp) -> None:
+    session = view.sessions.edit(event.session)
+    turn = view.turns.get(session.turn) if session.turn else None
+    sessions.fold_selected(session, event, turn is not None and turn.state not in TERMINAL)
+
+
+def _pinned(view: Reading, event: f.ProfilePinned, stamp: Stamp) -> None:
+    if event.agent:
+        view.sessions.edit(event.session).agent = event.agent
 
 
 def _runtime_started(view: Reading, event: f.RuntimeStarted, stamp: Stamp) -> None:
@@ -169,6 +182,9 @@ def _profiles_observed(view: Reading, event: f.ProfilesObserved, stamp: Stamp) -
 def _credential_removed(view: Reading, event: f.CredentialRemoved, stamp: Stamp) -> None:
     known = view.profiles.get(event.profile)
     if known is None or known.observed is None:
+        return
+    if event.agent and known.observed.agent not in ("", event.agent):
+        # The name is another agent's credential, too, and that one stays (PIN-5).
         return
     provider = known.observed.provider
     view.profiles.edit(event.profile).observed = None
@@ -226,11 +242,11 @@ _FOLDS: dict[type, Fold] = {
     f.QuotaObserved: lambda view, e, _: health.fold_quota(view.profiles.edit(e.profile), e),
     f.SubjectErased: _nothing,
     f.NoticeDelivered: _nothing,
-    f.SessionCreated: lambda view, e, _: view.sessions.edit(e.session),
+    f.SessionCreated: lambda view, e, _: sessions.fold_created(view.sessions.edit(e.session), e),
     f.TranscriptEventRecorded: _event_recorded,
     f.WriterAdmitted: _writer_admitted,
-    f.ModelSelected: lambda view, e, _: sessions.fold_selected(view.sessions.edit(e.session), e),
-    f.ProfilePinned: _nothing,
+    f.ModelSelected: _selected,
+    f.ProfilePinned: _pinned,
     f.SessionReset: _nothing,
     f.CompactionCompleted: lambda view, e, _: sessions.fold_compaction(view.sessions.edit(e.session), e),
     d.TurnAnswered: _answered,

@@ -1,13 +1,15 @@
 """Pins: the profile that a session keeps to for a provider, so that the provider's cache stays warm (PIN).
 
-whose pin   profile free            profile blocked, gone or expired      ends by
----------   ---------------------   -----------------------------------   --------------------------------
-automatic   goes first              another serves and is pinned          reset, a better profile (COOL-18)
-the user's  goes first              another serves, the pin stays         the user, removal of its credential
+    whose pin   profile free    profile blocked, gone or expired   ends by
+    ---------   -------------   --------------------------------   ------------------------------------------
+    automatic   goes first      another serves and is pinned       reset, an earlier profile (COOL-18)
+    the user's  goes first      another serves, the pin stays      the user, removal of its credential
+
+Compaction is not in this table: it changes no profile (PIN-9).
 """
 
 from standby.engine.draft import Draft
-from standby.engine.order import Ranked, is_explicit, ranked
+from standby.engine.order import Ranked, explicit_order, ranked
 from standby.engine.rulesets import Ruleset
 from standby.engine.turn import Turn
 from standby.events.decisions import PinSet
@@ -30,7 +32,7 @@ def preferred(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, model:
     place = next((i for i, one in enumerate(profiles) if one.alias == pin.profile), None)
     if place is None or profiles[place].block is not None:
         return profiles
-    if pin.displaced and is_explicit(draft, policy, provider):
+    if pin.displaced and explicit_order(draft, policy, provider) is not None:
         # A rate limit drove the session here; an earlier profile of the order is usable again (COOL-18).
         return profiles
     return [profiles[place], *profiles[:place], *profiles[place + 1 :]]
@@ -45,21 +47,29 @@ def keep_pin(draft: Draft, turn: Turn, policy: Policy, profile: str, rules: tupl
     if pin is not None and pin.profile == profile:
         return (*rules, "PIN-4" if pin.user else "PIN-1")
     if pin is not None and pin.user:
-        # The user's pin is out for now: another profile serves and the pin stays.
-        return (*rules, "PIN-4", "PIN-11")
+        return (*rules, "PIN-4", "PIN-12" if _missing(draft, pin) else "PIN-11")
     if pin is not None and not _may_go(draft, turn, pin):
         return rules
-    displaced = _rate_limited_pin(draft, turn, policy, pin)
+    why = ("PIN-1",) if pin is None else ("PIN-2", "COOL-18") if pin.displaced else ("PIN-2",)
     draft.emit(
         PinSet(
-            rules=("PIN-1",) if pin is None else ("PIN-2",),
+            rules=why,
             session=session,
             provider=provider,
             profile=profile,
-            displaced=displaced,
+            displaced=_displaced(draft, turn, policy, profile),
         )
     )
-    return (*rules, "PIN-1")
+    return (*rules, *why)
+
+
+def _missing(draft: Draft, pin: Pin) -> bool:
+    """Whether the pinned credential is not there or not usable for now: a refresh may restore it (PIN-12)."""
+    health = draft.profiles.get(pin.profile)
+    if health is None or health.observed is None or not health.observed.usable:
+        return True
+    expires = health.observed.expires_ms
+    return expires is not None and expires <= draft.stamp.at_ms
 
 
 def _may_go(draft: Draft, turn: Turn, pin: Pin) -> bool:
@@ -73,11 +83,17 @@ def _may_go(draft: Draft, turn: Turn, pin: Pin) -> bool:
     return any(cell.until_ms > now and cell.covers(model) for cell in health.cells)
 
 
-def _rate_limited_pin(draft: Draft, turn: Turn, policy: Policy, pin: Pin | None) -> bool:
-    """Whether a rate limit is what drives the session off its profile in an explicit order (COOL-18)."""
-    if pin is None or not is_explicit(draft, policy, turn.provider):
+def _displaced(draft: Draft, turn: Turn, policy: Policy, profile: str) -> bool:
+    """Whether a rate limit or a usage window keeps the session off an earlier profile of an explicit order, to
+    which it returns as soon as that is usable (COOL-18, ORD-8)."""
+    order = explicit_order(draft, policy, turn.provider)
+    if order is None or profile not in order:
         return False
-    health = draft.profiles.get(pin.profile)
-    return health is not None and any(
-        cell.reason is Failure.RATE_LIMIT and cell.until_ms > draft.stamp.at_ms for cell in health.cells
+    now, model = draft.stamp.at_ms, turn.candidates[turn.index].model
+    earlier = (draft.profiles.get(alias) for alias in order[: order.index(profile)])
+    return any(
+        cell.reason is Failure.RATE_LIMIT and cell.until_ms > now and cell.covers(model)
+        for health in earlier
+        if health is not None and health.observed is not None
+        for cell in health.cells
     )

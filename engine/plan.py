@@ -190,11 +190,11 @@ def _on_switch(draft: Draft, fact: f.LiveSwitchRequested) -> None:
     if not turn.replayable:
         fail(draft, fact.turn, policy, ruleset, TurnEnd.UNSAFE, ("REC-8",))
     elif target not in models:
-        fail(draft, fact.turn, policy, ruleset, TurnEnd.RETURNED, ("ADV-16",), target=target)
+        fail(draft, fact.turn, policy, ruleset, TurnEnd.RETURNED, ("ADV-16", "LIVE-7"), target=target)
     elif (index := models.index(target)) > turn.index:
         draft.emit(
             ChainAdvanced(
-                rules=("ADV-15",),
+                rules=("ADV-15", "LIVE-7"),
                 turn=fact.turn,
                 index=index,
                 model=target,
@@ -204,7 +204,7 @@ def _on_switch(draft: Draft, fact: f.LiveSwitchRequested) -> None:
         )
         choose(draft, fact.turn, policy, ruleset)
     else:
-        advance(draft, fact.turn, policy, ruleset, None, ("ADV-6",))
+        advance(draft, fact.turn, policy, ruleset, None, ("ADV-6", "LIVE-7"))
 
 
 def _on_wait_ended(draft: Draft, fact: f.WaitEnded) -> None:

@@ -21,7 +21,7 @@ def created(draft: Draft, fact: SessionCreated) -> None:
     """A new session: the primary in effect is no override, another model is an explicit choice (SEL-13); a
     child takes over its parent's pinned model unless the parent, or it, chose the default (SEL-8)."""
     policy = draft.policy()
-    chain, _ = configured(policy, fact.agent)
+    chain = configured(policy, fact.agent).chain
     if fact.model:
         model = resolve_model(policy, fact.model, chain.primary.partition("/")[0])
         if model != chain.primary:
@@ -31,24 +31,34 @@ def created(draft: Draft, fact: SessionCreated) -> None:
                 )
             )
         return
-    parent = draft.session(fact.parent) if fact.parent else None
     own = draft.session(fact.session)
-    if parent is None or own.chose_default or own.model:
-        return
-    if parent.model and parent.source is SelectionSource.USER:
+    if not own.chose_default and not own.model:
+        _inherit(draft, fact.session, ("SEL-8",))
+
+
+def _inherit(draft: Draft, key: str, rules: tuple[str, ...]) -> None:
+    """A child without a selection of its own takes over its parent's pinned model."""
+    own = draft.session(key)
+    parent = draft.session(own.parent) if own.parent else None
+    if parent is not None and parent.model and parent.source is SelectionSource.USER:
         draft.emit(
-            SelectionInherited(
-                rules=("SEL-8",), session=fact.session, model=parent.model, source=SelectionSource.USER
-            )
+            SelectionInherited(rules=rules, session=key, model=parent.model, source=SelectionSource.USER)
         )
 
 
 def selected(draft: Draft, fact: ModelSelected) -> None:
-    """An explicit switch: the sticky fallback ends, pins that no longer fit go (STICK-3, PIN-6, PIN-13)."""
+    """An explicit switch: the sticky fallback ends, pins that no longer fit go (STICK-3, PIN-6, PIN-13).
+
+    An override that was cleared (`null`) leaves a child to its parent's pin again (SEL-18); the choice
+    "Default" does not (SEL-8).
+    """
     policy = draft.policy()
-    chain, _ = configured(policy, fact.agent)
+    chain = configured(policy, fact.agent).chain
     default_provider = chain.primary.partition("/")[0]
-    model = resolve_model(policy, fact.model, default_provider) if fact.model else chain.primary
+    if not fact.model and fact.source is not SelectionSource.DEFAULT:
+        _inherit(draft, fact.session, ("SEL-18", "SEL-8"))
+    override = fact.model or draft.session(fact.session).model
+    model = resolve_model(policy, override, default_provider) if override else chain.primary
     provider = model.partition("/")[0]
     session = draft.session(fact.session)
     for slot, sticky in sorted(session.sticky.items()):
@@ -85,7 +95,13 @@ def _pin(draft: Draft, session: str, provider: str, profile: str) -> None:
     pin = draft.session(session).pins.get(provider)
     if pin is None or pin.profile != profile or not pin.user:
         draft.emit(
-            PinSet(rules=("PIN-4", "PIN-6"), session=session, provider=provider, profile=profile, user=True)
+            PinSet(
+                rules=("PIN-4",) if pin is None else ("PIN-4", "PIN-6"),
+                session=session,
+                provider=provider,
+                profile=profile,
+                user=True,
+            )
         )
 
 
@@ -100,9 +116,12 @@ def reset(draft: Draft, fact: SessionReset) -> None:
 
 
 def credential_removed(draft: Draft, fact: CredentialRemoved) -> None:
-    """Account selections of a removed credential go; selected models and other accounts stay (PIN-5)."""
+    """The agent's account selections of a removed credential go; selected models stay, and so do other accounts
+    and what other agents select (PIN-5)."""
     for key in sorted(draft.sessions.keys_now()):
         session = draft.session(key)
+        if fact.agent and session.agent != fact.agent:
+            continue
         for provider, pin in sorted(session.pins.items()):
             if pin.profile == fact.profile:
                 draft.emit(PinCleared(rules=("PIN-5",), session=key, provider=provider))

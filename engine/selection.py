@@ -4,15 +4,27 @@ Strictness is derived from the source of the selection, never guessed: a user's 
 model that equals the configured primary keeps the configured chain, a cron payload's model is a primary.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
+from standby.engine.turn import Turn
 from standby.engine.view import Reading
 from standby.events.errors import BadReport
 from standby.events.facts import TurnRequested
-from standby.events.policy import ModelChain, Policy
+from standby.events.policy import AgentModels, ModelChain, Policy
 from standby.events.vocabulary import SelectionSource
 
-__all__ = ["Selection", "configured", "resolve", "resolve_model"]
+__all__ = [
+    "Configured",
+    "Selection",
+    "configured",
+    "edit_fallbacks",
+    "pending_switch",
+    "resolve",
+    "resolve_model",
+]
 
 
 class Selection(NamedTuple):
@@ -45,32 +57,55 @@ def resolve_model(policy: Policy, name: str, default_provider: str = "") -> str:
     raise BadReport(f"{name!r} names no model; write it as provider/model")
 
 
-def configured(policy: Policy, agent: str, image: bool = False) -> tuple[ModelChain, SelectionSource]:
-    """The primary and fallbacks in effect for an agent (SEL-1 to SEL-4), and where the primary is from."""
+class Configured(NamedTuple):
+    """What configuration says for an agent: the chain, where its primary is from, and the rule that says so."""
+
+    chain: ModelChain
+    source: SelectionSource
+    rule: str
+
+
+def configured(policy: Policy, agent: str, image: bool = False) -> Configured:
+    """The primary and fallbacks in effect for an agent (SEL-1 to SEL-4, SEL-13).
+
+    `fallbacks` of None means that none were configured; an empty tuple is the explicit "no fallback".
+    """
     shared = policy.images if image else policy.models
     entry = policy.agents.get(agent)
     if entry is None or image:
-        return _resolved(policy, shared), SelectionSource.DEFAULT
+        return Configured(_resolved(policy, shared), SelectionSource.DEFAULT, "SEL-1")
     own = entry.model
     if own.primary and not entry.acp:
-        # An agent's own primary is strict unless its model brings fallbacks of its own (SEL-2).
-        return _resolved(
-            policy, ModelChain(primary=own.primary, fallbacks=own.fallbacks or ())
-        ), SelectionSource.AGENT
-    if own.fallbacks is not None:
-        return _resolved(
-            policy, ModelChain(primary=shared.primary, fallbacks=own.fallbacks)
-        ), SelectionSource.DEFAULT
-    return _resolved(policy, shared), SelectionSource.DEFAULT
+        # Strict unless its model brings fallbacks of its own (SEL-2).
+        wanted = ModelChain(primary=entry.remembered or own.primary, fallbacks=own.fallbacks)
+        return Configured(_resolved(policy, wanted), SelectionSource.AGENT, "SEL-2")
+    primary = entry.remembered or shared.primary
+    fallbacks = shared.fallbacks if own.fallbacks is None else own.fallbacks
+    rule = "SEL-4" if entry.acp else "SEL-1" if own.fallbacks is None else "SEL-3"
+    wanted = ModelChain(primary=primary, fallbacks=fallbacks)
+    return Configured(_resolved(policy, wanted), SelectionSource.DEFAULT, rule)
+
+
+def edit_fallbacks(models: AgentModels, fallbacks: Sequence[str]) -> AgentModels:
+    """An agent's models after its list of fallbacks was edited, chip by chip (SEL-19).
+
+    Whatever the agent inherits or pins as its primary stays as it is. The last one removed leaves the explicit
+    empty list, which switches fallback off, and does not bring back the shared fallbacks.
+    """
+    edited = tuple(dict.fromkeys(fallbacks))
+    return msgspec.structs.replace(models, model=ModelChain(primary=models.model.primary, fallbacks=edited))
 
 
 def _resolved(policy: Policy, chain: ModelChain) -> ModelChain:
     if not chain.primary:
         return chain
     primary = resolve_model(policy, chain.primary)
+    if chain.fallbacks is None:
+        return ModelChain(primary=primary)
     provider = primary.partition("/")[0]
-    fallbacks = tuple(resolve_model(policy, name, provider) for name in chain.fallbacks or ())
-    return ModelChain(primary=primary, fallbacks=fallbacks)
+    return ModelChain(
+        primary=primary, fallbacks=tuple(resolve_model(policy, name, provider) for name in chain.fallbacks)
+    )
 
 
 def resolve(view: Reading, policy: Policy, request: TurnRequested) -> Selection:
@@ -79,8 +114,9 @@ def resolve(view: Reading, policy: Policy, request: TurnRequested) -> Selection:
     Raises:
         BadReport: nothing selects a model.
     """
-    chain, origin = configured(policy, request.agent, request.image)
-    model, source, rules = _chosen(view, policy, request, chain, origin)
+    setting = configured(policy, request.agent, request.image)
+    chain = setting.chain
+    model, source, rules = _chosen(view, policy, request, setting)
     if not model:
         raise BadReport(
             f"turn {request.turn} selects no model: set agents.defaults.model.primary in the policy, "
@@ -91,48 +127,81 @@ def resolve(view: Reading, policy: Policy, request: TurnRequested) -> Selection:
     if request.fallbacks is not None:
         provider = model.partition("/")[0]
         listed = tuple(resolve_model(policy, name, provider) for name in request.fallbacks)
-        by = {SelectionSource.HOOK: "SEL-14", SelectionSource.CRON: "SEL-12"}.get(source)
-        return Selection(model, source, listed, chain, (*rules, by or "CHAIN-7"))
-    override, why = _strictness(model, source, chain, origin)
-    return Selection(model, source, override, chain, (*rules, why))
+        by = {SelectionSource.HOOK: "SEL-14", SelectionSource.CRON: "SEL-12"}.get(request.source)
+        given = (*rules, by) if by else rules
+        return Selection(model, source, listed, chain, given if listed else (*given, "SEL-7"))
+    override, why = _strictness(model, source, setting)
+    entry = policy.agents.get(request.agent)
+    if entry is not None and entry.acp and source in _BY_USER:
+        why = (*why, "SEL-16")
+    return Selection(model, source, override, chain, (*rules, *why))
+
+
+def pending_switch(view: Reading, turn: Turn) -> str | None:
+    """The model that the user switched the session to while this turn was under way, if it is another one than
+    the turn is calling (LIVE-1, LIVE-7).
+
+    Only an explicit switch counts. The turn's own candidates never change by it: the host leaves the call
+    and reports `live_switch_requested`, or lets the turn end.
+    """
+    request = turn.request
+    session = view.sessions.get(request.session) if request is not None else None
+    if request is None or session is None or session.switched == turn.switched or turn.ended_ms is not None:
+        return None
+    bare = msgspec.structs.replace(request, model="")
+    model, _, _ = _chosen(view, view.policy(), bare, configured(view.policy(), request.agent, request.image))
+    return model if model and (not turn.attempts or turn.attempts[-1].model != model) else None
+
+
+_BY_USER = (SelectionSource.USER, SelectionSource.CALLER)
 
 
 def _chosen(
-    view: Reading,
-    policy: Policy,
-    request: TurnRequested,
-    chain: ModelChain,
-    origin: SelectionSource,
+    view: Reading, policy: Policy, request: TurnRequested, setting: Configured
 ) -> tuple[str, SelectionSource, tuple[str, ...]]:
-    provider = chain.primary.partition("/")[0]
-    if request.model:
+    """The selected model, who chose it, and by which rules."""
+    provider = setting.chain.primary.partition("/")[0]
+    session = view.sessions.get(request.session)
+    stored = session is not None and session.model and not request.image
+    # What a runtime still carries gives way to what the session stores (LIVE-2).
+    if request.model and not (stored and request.source is SelectionSource.AUTO):
         source = request.source
         if source is SelectionSource.DEFAULT:
             source = SelectionSource.CALLER
         return resolve_model(policy, request.model, provider), source, ("FLOW-2",)
-    session = view.sessions.get(request.session)
-    if session is not None and session.model and not request.image:
-        # The stored override beats whatever a runtime still carries (LIVE-2, LIVE-3).
-        return resolve_model(policy, session.model, provider), session.source, ("FLOW-2", "LIVE-2")
-    return chain.primary, origin, ("FLOW-2",)
+    turn = view.turns.get(request.turn)
+    # The user's word from the last run decides this one, whatever answered meanwhile (LIVE-3).
+    rules = ("FLOW-2", "LIVE-3") if turn is not None and turn.chosen_live else ("FLOW-2",)
+    if session is not None and stored:
+        return resolve_model(policy, session.model, provider), session.source, (*rules, "LIVE-2")
+    if session is not None and session.chose_default:
+        rules = (*rules, "SEL-8")
+    return setting.chain.primary, setting.source, rules
 
 
 def _strictness(
-    model: str, source: SelectionSource, chain: ModelChain, origin: SelectionSource
-) -> tuple[tuple[str, ...] | None, str]:
-    """The override list that the source implies, and the rule that says so."""
-    if source in (SelectionSource.USER, SelectionSource.CALLER):
-        if model != chain.primary:
-            return (), "SEL-5"
-        if origin is SelectionSource.AGENT:
-            return chain.fallbacks or (), "SEL-6"
-        return None, "SEL-6"
-    if source is SelectionSource.AGENT:
-        return chain.fallbacks or (), "SEL-2"
-    if source is SelectionSource.CRON:
-        return None, "SEL-12"
-    if source is SelectionSource.CHILD:
-        return None, "SEL-11"
-    if source is SelectionSource.DEFAULT:
-        return None, "SEL-1"
-    return None, "SEL-17"
+    model: str, source: SelectionSource, setting: Configured
+) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """The override list that the source implies, and the rules that say so."""
+    chain = setting.chain
+    if source in _BY_USER and model != chain.primary:
+        return (), ("SEL-5",)
+    by = {
+        SelectionSource.DEFAULT: setting.rule,
+        SelectionSource.AGENT: setting.rule,
+        SelectionSource.USER: "SEL-6",
+        SelectionSource.CALLER: "SEL-6",
+        SelectionSource.CRON: "SEL-12",
+        SelectionSource.CHILD: "SEL-11",
+        SelectionSource.HOOK: "CHAIN-9",
+        SelectionSource.AUTO: "SEL-17",
+    }[source]
+    if chain.fallbacks == ():
+        return (), (by, "SEL-7")
+    if setting.source is SelectionSource.AGENT and model == chain.primary:
+        own = chain.fallbacks or ()
+        return own, ("SEL-2", "SEL-17") if own else ("SEL-2",)
+    return None, (by, "SEL-17") if source in _MAY_WALK and by != "SEL-17" else (by,)
+
+
+_MAY_WALK = (SelectionSource.DEFAULT, SelectionSource.CRON, SelectionSource.AUTO)

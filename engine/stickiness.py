@@ -40,6 +40,10 @@ def admit_sticky(draft: Draft, request: TurnRequested, selection: Selection) -> 
         return None
     if request.kind not in _ORDINARY or request.rerouted or request.image:
         return None
+    if draft.turn(request.turn).chosen_live and not request.model:
+        # The user chose while the last turn ran: this one starts there (LIVE-3).
+        _end(draft, request.session, sticky.model, "LIVE-3")
+        return None
     if sticky.selected != selection.model:
         if not request.model:
             _end(draft, request.session, sticky.model, "STICK-3")

@@ -97,6 +97,8 @@ class Turn(msgspec.Struct):
     """Position of the policy that planned the chain; it holds until the turn settles."""
     switched: int = 0
     """How many explicit switches the session had seen when the turn was planned."""
+    chosen_live: bool = False
+    """The user chose a model while the session's last turn was under way (LIVE-3)."""
 
     selected: str = ""
     source: SelectionSource = SelectionSource.DEFAULT
@@ -179,7 +181,12 @@ def fold_succeeded(turn: Turn, event: CallSucceeded, at_ms: int) -> None:
     turn.reports = (*turn.reports, event)
     complete = event.stop is not StopKind.INCOMPLETE
     _close(turn, at_ms, succeeded=complete, usage=event.usage)
-    turn.usages = (*turn.usages, (turn.attempts[-1].model, event.usage))
+    counted = event.usage is None and any(
+        isinstance(report, ResponseCompleted) and report.attempt == event.attempt for report in turn.reports
+    )
+    if not counted:
+        # Otherwise the responses inside the attempt have said what it used.
+        turn.usages = (*turn.usages, (turn.attempts[-1].model, event.usage))
     if complete:
         turn.retries, turn.outage_ms = 0, None
     turn.unannounced = not event.writer_admitted

@@ -156,6 +156,7 @@ class ProfilePinned(_Fact, tag="profile_pinned", frozen=True, kw_only=True):
     session: str
     provider: str
     profile: str = ""
+    agent: str = ""
 
 
 class SessionReset(_Fact, tag="session_reset", frozen=True, kw_only=True):
@@ -207,7 +208,8 @@ class TurnRequested(_Fact, tag="turn_requested", frozen=True, kw_only=True):
     model: str = ""
     """A model asked for with the turn; "" goes by the session's selection."""
     source: SelectionSource = SelectionSource.DEFAULT
-    """Where `model` came from; only read when `model` is given."""
+    """Where `model` or `fallbacks` came from. What a runtime still carries (`auto`) gives way to the session's
+    stored override (LIVE-2)."""
     fallbacks: tuple[str, ...] | None = None
     """Override of the chain for this run; () is strict (CHAIN-7, SEL-7, SEL-14)."""
     locked: bool = False

@@ -43,6 +43,8 @@ class AgentModels(_Part, frozen=True, kw_only=True):
     model: ModelChain = ModelChain()
     acp: bool = False
     """The primary picks the model of an external harness; native calls inherit the defaults (SEL-4)."""
+    remembered: str = ""
+    """A remembered default for new sessions: it is the primary in effect, whatever is configured (SEL-13)."""
 
 
 class ProfileRule(_Part, frozen=True, kw_only=True):

@@ -23,6 +23,8 @@ import msgspec
 
 from standby.engine.evidence import Reply, extract
 from standby.engine.notices import notice_text
+from standby.engine.selection import pending_switch
+from standby.engine.status import Status, status_of
 from standby.engine.steps import CallModel, Settled, Step, step_of
 from standby.engine.turn import Attempt, Turn
 from standby.events import facts as f
@@ -268,6 +270,22 @@ class Standby:
                 )
             )
 
+    def clear_model(self, session: str, *, agent: str = "main") -> None:
+        """The session's override is taken away (`model: null`, SEL-18).
+
+        Unlike the choice "Default" (`select_model(session, None)`) this leaves a child session to its parent's
+        pinned model again.
+        """
+        with self.core.group() as transaction:
+            alias = self.core.alias("session", session_name(agent, session), transaction)
+            self.core.submit(f.ModelSelected(session=alias, source=SelectionSource.USER, agent=agent))
+
+    def status(self, session: str, *, agent: str = "main") -> Status:
+        """The session's selected model and, where another one answers, which and why (LIVE-5)."""
+        with self.core.group() as transaction:
+            alias = transaction.alias("session", session_name(agent, session)) or ""
+        return status_of(self.core.view, alias, agent, self.core.clock())
+
     def pin(self, session: str, provider: str, profile: str | None, *, agent: str = "main") -> None:
         """The user pins an auth profile of a provider, or takes the pin away (PIN-4)."""
         with self.core.group() as transaction:
@@ -276,6 +294,7 @@ class Standby:
                     session=self.core.alias("session", session_name(agent, session), transaction),
                     provider=provider,
                     profile=self._profile_alias(profile) if profile else "",
+                    agent=agent,
                 )
             )
 
@@ -292,6 +311,12 @@ class Standby:
                 f"profile {name!r} is not known to this log; see `standby auth list` for those that are"
             )
         return alias
+
+    def compacted(self, session: str, count: int, *, agent: str = "main") -> None:
+        """The session's context was compacted, for the `count`th time (PIN-9)."""
+        with self.core.group() as transaction:
+            alias = self.core.alias("session", session_name(agent, session), transaction)
+            self.core.submit(f.CompactionCompleted(session=alias, count=count))
 
     # ---- profiles ----------------------------------------------------------------------------------------
 
@@ -322,6 +347,14 @@ class Standby:
                 provider: tuple(alias(name) for name in names) for provider, names in (order or {}).items()
             }
             return self.core.observe(observed, stored)
+
+    def remove_profile(self, name: str, *, agent: str = "") -> None:
+        """A saved credential was removed on purpose; the agent's selections of it go too (PIN-5).
+
+        Args:
+            agent: whose credential it was; "" for one that all agents share.
+        """
+        self.core.submit(f.CredentialRemoved(profile=self._profile_alias(name), agent=agent))
 
     def usage_stats(self, now_ms: int | None = None) -> dict[str, dict[str, int | str]]:
         """The documented `usageStats`, by profile name (COOL-7)."""
@@ -384,8 +417,16 @@ class TurnHandle:
         return msgspec.structs.replace(attempt, profile=self._service.core.name_of(attempt.profile))
 
     @property
+    def pending_switch(self) -> str | None:
+        """The model that the user switched to while this turn is under way, or None (LIVE-1, LIVE-7).
+
+        The turn's own candidates do not change by it. Leave the call and report `Switched`, or let it end.
+        """
+        return pending_switch(self._service.core.view, self.state)
+
+    @property
     def notices(self) -> list[str]:
-        """Texts of the notices that fell due through this handle and are meant to be shown (NOTE-1, NOTE-10)."""
+        """Texts of the notices that fell due through this handle and are to be shown (NOTE-1, NOTE-10)."""
         due = (d for commit in self.commits for d in commit.decisions if isinstance(d, NoticeDue))
         return [self.notice(notice) for notice in due if not (notice.quiet or notice.divider)]
 

@@ -6,7 +6,7 @@ A fallback never writes the selection (FLOW-4): only `model_selected` and `selec
 import msgspec
 
 from standby.events.decisions import NoticeDue, PinCleared, PinSet, SelectionInherited, SkipMarked, StickySet
-from standby.events.facts import CompactionCompleted, ModelSelected
+from standby.events.facts import CompactionCompleted, ModelSelected, SessionCreated
 from standby.events.vocabulary import Failure, SelectionSource
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Session",
     "Sticky",
     "fold_compaction",
+    "fold_created",
     "fold_inherited",
     "fold_mark",
     "fold_notice",
@@ -63,6 +64,7 @@ class Marker(msgspec.Struct, frozen=True):
     until_ms: int
     runtime: str
     epoch: int
+    reason: Failure = Failure.AUTH
 
 
 class Session(msgspec.Struct):
@@ -73,7 +75,7 @@ class Session(msgspec.Struct):
     source: SelectionSource = SelectionSource.DEFAULT
     """Where the override came from. With an empty model, `user` never stands here."""
     chose_default: bool = False
-    """The user chose "Default" on purpose: children inherit no pin of a parent (SEL-8)."""
+    """The user chose "Default" on purpose: no pin of a parent is inherited (SEL-8)."""
     pins: dict[str, Pin] = {}
     """By provider."""
     sticky: dict[str, Sticky] = {}
@@ -85,10 +87,26 @@ class Session(msgspec.Struct):
     compactions: int = 0
     turn: str = ""
     """The turn that was requested last."""
+    agent: str = ""
+    """The agent whose session it is; "" until something said so."""
+    parent: str = ""
+    """The session whose child this one is."""
+    chosen_live: bool = False
+    """The user chose a model while the last turn was under way (LIVE-3)."""
 
 
-def fold_selected(session: Session, event: ModelSelected) -> None:
-    """An explicit switch: the user's word replaces whatever was selected (LIVE-1, SEL-8, SEL-18)."""
+def fold_created(session: Session, event: SessionCreated) -> None:
+    """Whose session it is, and whose child."""
+    session.agent, session.parent = event.agent, event.parent
+
+
+def fold_selected(session: Session, event: ModelSelected, running: bool) -> None:
+    """An explicit switch: the user's word replaces whatever was selected (LIVE-1, LIVE-8, SEL-8, SEL-18).
+
+    Nothing else counts as a switch: not a fallback, not a compaction, not a model that comes with one turn.
+    """
+    session.agent = event.agent
+    session.chosen_live = running
     session.model = event.model
     session.source = (
         event.source if event.model or event.source is SelectionSource.DEFAULT else (SelectionSource.DEFAULT)
@@ -147,5 +165,5 @@ def fold_mark(session: Session, event: SkipMarked, runtime: str, epoch: int, at_
         if marker.until_ms > at_ms
         and not (marker.model == event.model and marker.profile == event.profile and marker.runtime == runtime)
     ]
-    kept.append(Marker(event.model, event.profile, event.until_ms, runtime, epoch))
+    kept.append(Marker(event.model, event.profile, event.until_ms, runtime, epoch, event.reason))
     session.markers = tuple(kept)
