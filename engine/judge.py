@@ -108,6 +108,7 @@ def _mark(
             model=attempt.model,
             profile=attempt.profile,
             until_ms=draft.stamp.at_ms + ttl,
+            reason=verdict.reason,
         )
     )
 

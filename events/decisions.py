@@ -279,6 +279,7 @@ class SkipMarked(_Decision, tag="skip_marked", frozen=True, kw_only=True):
     model: str
     profile: str
     until_ms: int
+    reason: Failure = Failure.AUTH
 
 
 # ---- sessions ------------------------------------------------------------------------------------------
