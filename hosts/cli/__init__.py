@@ -1,6 +1,7 @@
 """The command line, `standby`. Everything heavy is imported when a command runs, not before."""
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit: 0 done, 2 refused or misused, 130 interrupted; 1 when a reader went away."""
     from standby.hosts.cli.app import app
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that lacks a letter shows its number; it is no reason to stop.
+            stream.reconfigure(errors="backslashreplace")
     status: object = 0
     try:
         app(arguments, prog_name="standby")

@@ -161,8 +161,13 @@ def _details(step: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
+
+
 def _print_end(out: Out, story: dict[str, Any]) -> None:
-    counts = f"{story['attempts']} attempts, {story['skips']} skips, {span(story['waited_ms'])} waited"
+    attempts, skips = _number(story["attempts"], "attempt"), _number(story["skips"], "skip")
+    counts = f"{attempts}, {skips}, {span(story['waited_ms'])} waited"
     if story["outcome"] == "answered":
         out.line(
             ("answered  ", "bold green"), f"by {story['answered_by']} after {span(story['took_ms'])}: {counts}"

@@ -84,8 +84,9 @@ _VIEWS = {
         select model, reason, count(*) as failures from attempts
         where reason is not null group by model, reason order by failures desc""",
     "rules_used": """
-        select value as rule, type, count(*) as decisions from events, json_each(events.rules)
-        group by value, type order by decisions desc""",
+        select rule.value as rule, events.type, count(*) as decisions
+        from events, json_each(events.rules) as rule
+        group by rule.value, events.type order by decisions desc""",
 }
 
 

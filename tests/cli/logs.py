@@ -12,9 +12,21 @@ from standby.events.codec import GENESIS, decode, encode, link
 from standby.events.commit import Commit
 from standby.events.sqlite import SQLiteStore
 from standby.events.vocabulary import Effects
-from tests.harness import START_MS, A, B, C, World, chain, reply
+from tests.harness import A, B, C, World, chain, reply
 
-__all__ = ["KEPT_SECRET", "PLANTED", "START_MS", "A", "B", "C", "Made", "commit_at", "make_log", "resealed", "rows", "sql"]
+__all__ = [
+    "KEPT_SECRET",
+    "PLANTED",
+    "A",
+    "B",
+    "C",
+    "Made",
+    "commit_at",
+    "make_log",
+    "resealed",
+    "rows",
+    "sql",
+]
 
 PLANTED = "sk-test-PLACEHOLDER0123456789abcdefghij"
 """Looks like a key; providers quote such things in their replies."""
@@ -47,7 +59,7 @@ def _leaking() -> Reply:
 
 
 def make_log(path: Path) -> Made:
-    """Answered, rate limited, empty wallet, skipped, failed and unfinished turns, pins, selections, stickiness."""
+    """Turns that were answered, limited, without credit, skipped, failed, left open; a pin, a selection."""
     made = Made(path)
     world = World(
         chain(A, B, C),
@@ -78,13 +90,14 @@ def make_log(path: Path) -> Made:
         assert settled or leave
 
     turn("plain", "alice")
-    turn("limited", "alice", "limit", "leak")
-    turn("sticky", "alice")
-    turn("wallet", "bob", "billing", "billing")
-    turn("refused", "bob", "limit", "limit", "limit", "refusal")
+    turn("busy", "bob", "overloaded")
     world.service.select_model("carol", B)
     world.service.pin("carol", "openai", "openai:two")
     turn("open", "carol", leave=True)
+    turn("limited", "alice", "limit", "leak")
+    turn("sticky", "alice")
+    turn("wallet", "bob", "billing", "billing")
+    turn("none", "bob")
     made.end_ms = world.now_ms
     world.service.close()
     return made
@@ -122,5 +135,3 @@ def resealed(path: Path, change: dict[int, Commit]) -> None:
 def commit_at(path: Path, position: int) -> Commit:
     """The commit at a position."""
     return decode(rows(path)[position - 1][1], position)
-
-
