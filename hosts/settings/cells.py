@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from standby.events.errors import BadPolicy
 from standby.hosts.settings.lines import Lines, Path, dotted
@@ -38,6 +39,7 @@ __all__ = [
     "seconds",
     "statuses",
     "suggestion",
+    "url",
     "variables",
     "whole",
 ]
@@ -217,6 +219,18 @@ def agent(cell: Cell) -> str:
     word = name(cell)
     if not _AGENT.fullmatch(word):
         raise cell.error(f'"{word}" is not the id of an agent: use letters, digits, ".", "_" and "-"')
+    return word
+
+
+def url(cell: Cell) -> str:
+    """A base URL; what it may not hold is checked with the provider. It is not repeated: keys hide in URLs."""
+    word = name(cell)
+    try:
+        port = urlsplit(word).port
+    except ValueError:
+        port = 0
+    if port == 0 or any(c.isspace() for c in word):
+        raise cell.error("is not the URL of a server, such as http://localhost:8000/v1")
     return word
 
 

@@ -62,7 +62,7 @@ def _chains(policy: Policy) -> Iterator[tuple[Path, ModelChain, str]]:
     yield ("policy", "images"), policy.images, policy.images.primary
     for agent, entry in policy.agents.items():
         own = "" if entry.acp else entry.model.primary
-        yield ("policy", "agents", agent, "model"), entry.model, own or shared
+        yield ("policy", "agents", agent, "model"), entry.model, entry.remembered or own or shared
 
 
 def _lengths(policy: Policy, cells: Cells) -> None:
@@ -146,6 +146,9 @@ def _named(policy: Policy, cells: Cells) -> Iterator[tuple[str, Cell]]:
         if chain.fallbacks:
             entries = cells[(*into, "fallbacks")].entries()
             yield from zip(map(_provider_of, chain.fallbacks), entries, strict=True)
+    for agent, entry in policy.agents.items():
+        if entry.remembered:
+            yield _provider_of(entry.remembered), cells["policy", "agents", agent, "remembered"]
     for provider in policy.order:
         yield provider, cells["policy", "order", provider]
     for profile, rule in policy.profiles.items():

@@ -78,7 +78,7 @@ KEYS: Final = (
 
     # ---- credentials: which there are and in what order, never what they hold --------------------------------
     Key("auth.order.*", cells.items(cells.profile, least=1), "policy.order.{0}",
-        "Profiles of the provider in the order in which they are to be used (ORD-1)."),
+        "Profiles of the provider in the order in which they are to be used (CFG-1, ORD-1)."),
     Key("auth.profiles.*.provider", cells.provider, "policy.profiles.{0}.provider",
         "Whose profile it is."),
     Key("auth.profiles.*.mode", cells.choice({kind.value: kind.value for kind in CredentialKind}),
@@ -96,7 +96,7 @@ KEYS: Final = (
         "Most time for one request of the built-in runner."),
 
     # ---- providers -------------------------------------------------------------------------------------------
-    Key("models.providers.*.baseUrl", cells.name, "providers.{0}.base_url",
+    Key("models.providers.*.baseUrl", cells.url, "providers.{0}.base_url",
         "Where the provider is; needed only for one that is not known by name."),
     Key("models.providers.*.api", cells.choice(_WIRES), "providers.{0}.wire",
         "What it speaks."),
@@ -120,6 +120,8 @@ KEYS: Final = (
         "The revision of the rules that decides."),
     Key("standby.logic", cells.whole(1, LOGIC), "policy.logic",
         "The number of the decision code."),
+    Key("standby.rememberedDefaults.*", cells.model, "policy.agents.{0}.remembered",
+        "What the agent's user chose as default for new sessions: the primary in effect (SEL-13)."),
     Key("standby.recovery.baseMs", cells.milliseconds, "policy.recovery.base_ms",
         "Delay before the first retry; it doubles from there (REC-1)."),
     Key("standby.recovery.rateLimitRetries", _COUNT, "policy.recovery.rate_limit_retries",
@@ -186,6 +188,7 @@ NAMES: Final[dict[str, Check]] = {
     "models.providers.*": cells.provider,
     "models.providers.*.headers.*": cells.header_name,
     "models.providers.*.models.[id]": cells.model_name,
+    "standby.rememberedDefaults.*": cells.agent,
     "standby.consent.*": cells.choice(_REASONS),
     "standby.rows.[id]": cells.name,
 }

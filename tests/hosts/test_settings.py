@@ -62,6 +62,7 @@ SAMPLES = {
     + "cost.input = 1\ncost.output = 2\ncost.cacheRead = 1",
     "standby.ruleset": 'standby.ruleset = "2026-10"',
     "standby.logic": "standby.logic = 1",
+    "standby.rememberedDefaults.*": 'standby.rememberedDefaults.main = "openai/a"',
     "standby.recovery.baseMs": "standby.recovery.baseMs = 1",
     "standby.recovery.rateLimitRetries": "standby.recovery.rateLimitRetries = 1",
     "standby.recovery.rateLimitCapMs": "standby.recovery.rateLimitCapMs = 1",
@@ -184,6 +185,7 @@ models = [
 ]
 
 [standby]
+rememberedDefaults.main = "quick"
 skipTtlMs = 1000
 sharedMarkers = true
 localCooldownMs = 5
@@ -214,7 +216,7 @@ def test_a_file_becomes_a_policy() -> None:
         models=ModelChain(primary="openai/gpt-a", fallbacks=(llama, "openrouter/meta/llama:free")),
         images=ModelChain(primary="openai/gpt-a"),
         agents={
-            "main": AgentModels(model=ModelChain(fallbacks=())),
+            "main": AgentModels(model=ModelChain(fallbacks=()), remembered=llama),
             "coder": AgentModels(model=ModelChain(primary=llama), acp=True),
         },
         order={"openai": ("openai:b@example.org", "openai:default")},

@@ -36,15 +36,16 @@ UNKNOWN = [
     ("agent.defaults = {}", '1: agent: unknown key; did you mean "agents"?'),
     ("retry.provider.max_retries = 1",
      '1: retry.provider.max_retries: unknown key; did you mean "maxRetries"?'),
+    ("retry.provider.MAX-RETRIES = 1",
+     '1: retry.provider.MAX-RETRIES: unknown key; did you mean "maxRetries"?'),
     ("\nstandby.stickiness.IdleMS = 1", '2: standby.stickiness.IdleMS: unknown key; did you mean "idleMs"?'),
     (
         "fallbacks = []",
         '1: fallbacks: unknown key; did you mean "agents.defaults.model.fallbacks"?',
     ),
     (
-        "[standby]\nxyz = 1\n[standby.checks]",
-        "2: standby.xyz: unknown key; known here: checks, consent, evidenceBytes, localCooldownMs, logic, "
-        "recovery, rows, ruleset, selfManaged, sharedMarkers, skipTtlMs, stickiness, synchronous",
+        "[standby.checks]\nxyz = 1\n",
+        "2: standby.checks.xyz: unknown key; known here: intervalMs, marginMs",
     ),
     (
         MODEL + 'id = "a"\ncost = { input = 1, output = 1, chacheRead = 1 }',
@@ -79,6 +80,13 @@ IMPOSSIBLE = [
     ("[models.providers.openai]\nmodels = 'a'", "2: models.providers.openai.models: "
      "has to be an array of tables, each with an id, not text"),
     ("standby.consent.billing = 3", "1: standby.consent.billing: has to be a list, not a whole number"),
+    ("agents.defaults.timeoutSeconds = true", "1: agents.defaults.timeoutSeconds: "
+     "has to be a number, not a truth value"),
+    ("agents.defaults.timeoutSeconds = '5'", "1: agents.defaults.timeoutSeconds: has to be a number, not text"),
+    ("models.providers.openai.apiKeyEnv = ['A', 1]", "1: models.providers.openai.apiKeyEnv[1]: "
+     "has to be the name of an environment variable, not a whole number"),
+    ("models.providers.openai.headers.X = 1", "1: models.providers.openai.headers.X: "
+     "has to be text, not a whole number"),
     # ---- numbers ----
     ("retry.provider.maxRetries = -1", "1: retry.provider.maxRetries: has to lie between 0 and 1000"),
     ("retry.provider.timeoutMs = 0", "1: retry.provider.timeoutMs: has to lie between 1 and 2678400000"),
@@ -175,6 +183,9 @@ IMPOSSIBLE = [
      "name: give its baseUrl and its api, such as openai-completions"),
     ("[models.providers.openai]\nbaseUrl = 'ftp://x'", "2: models.providers.openai.baseUrl: "
      "Provider 'openai': the base URL must begin with http:// or https://"),
+    *((f"models.providers.openai.baseUrl = 'http://{bad}'", "1: models.providers.openai.baseUrl: "
+       "is not the URL of a server, such as http://localhost:8000/v1")
+      for bad in ("[::1", "host:port", "host:99999", "host:0", "a b")),
     ("[models.providers.openai.headers]\nX-A = 'a'\nx-a = 'b'", "2: models.providers.openai.headers.X-A: "
      "the header is given twice"),
     ("models.providers.openai.headers.'x y' = 'a'", '1: models.providers.openai.headers."x y": '
@@ -212,6 +223,27 @@ def test_as_many_fallbacks_as_a_chain_can_hold_are_fine() -> None:
     fallbacks = [f"p/{n}" for n in range(32)]
     text = f"[agents.defaults.model]\nprimary = 'p/0'\nfallbacks = {fallbacks}"
     assert parse_settings(text).policy.models.fallbacks == tuple(fallbacks)
+
+
+def test_an_agent_with_a_primary_of_its_own_counts_that_one() -> None:
+    fallbacks = [f"p/{n}" for n in range(32)]
+    text = f"agents.defaults.model = 'p/x'\n[agents.entries.a.model]\nprimary = 'p/0'\nfallbacks = {fallbacks}"
+    assert parse_settings(text).policy.agents["a"].model.fallbacks == tuple(fallbacks)
+    acp = text + "\n[agents.entries.a.runtime]\ntype = 'acp'"
+    assert "makes a chain of 33 models" in refusal(acp)
+    remembered = acp + "\n[standby.rememberedDefaults]\na = 'p/1'"
+    assert parse_settings(remembered).policy.agents["a"].remembered == "p/1"
+
+
+def test_a_name_may_have_two_hundred_characters() -> None:
+    model = "openai/" + "m" * 193
+    assert parse_settings(f"agents.defaults.model = '{model}'").policy.models.primary == model
+
+
+def test_there_are_not_more_rows_than_a_table_takes() -> None:
+    rows = "".join(f"{ROW}id = 'r{n}'\nreason = 'auth'\nstatuses = [499]\n" for n in range(257))
+    assert refusal(rows).startswith("p.toml:1: standby.rows: ")
+    assert "at most 256 are allowed" in refusal(rows)
 
 
 def test_a_policy_that_does_not_fit_into_a_commit_is_an_error() -> None:
@@ -318,6 +350,7 @@ def test_access_escalation_that_is_not_made_is_a_warning() -> None:
             "4: agents.defaults.model.fallbacks[1]",
         ),
         ("agents.entries.a.model = 'opneai/a'", "1: agents.entries.a.model"),
+        ("standby.rememberedDefaults.main = 'opneai/a'", "1: standby.rememberedDefaults.main"),
         ("auth.order.opneai = ['opneai:a']", "1: auth.order.opneai"),
         ("auth.profiles.a.provider = 'opneai'", "1: auth.profiles.a.provider"),
         ("standby.selfManaged = ['groq', 'opneai']", "1: standby.selfManaged[1]"),
