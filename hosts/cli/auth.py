@@ -45,7 +45,7 @@ def _secret(key_env: str | None) -> str:
     """The key, or the reference to the variable that holds it: from --key-env, a pipe, or a hidden prompt."""
     if key_env is not None:
         return f"env:{key_env}"
-    if sys.stdin is None or not sys.stdin.isatty():
+    if not _on_terminal():
         text = sys.stdin.readline() if sys.stdin is not None else ""
         if not text.strip():
             raise BadInput("no key came on standard input; pipe it in, or name its variable with --key-env")
@@ -54,6 +54,10 @@ def _secret(key_env: str | None) -> str:
         return getpass.getpass("Key (it is not shown): ")
     except EOFError:
         raise BadInput("no key was given; nothing was stored") from None
+
+
+def _on_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 @auth_app.command("add")

@@ -7,8 +7,8 @@ import typer
 from standby.events.errors import BadInput
 from standby.hosts.cli.options import AgentName, AsJson, LogPath, open_log
 from standby.hosts.cli.output import Out
+from standby.hosts.cli.reading import Names
 from standby.hosts.core import Core
-from standby.hosts.service import session_name
 
 __all__ = ["erase_command"]
 
@@ -23,12 +23,18 @@ def erase_command(
     """Erase names and texts for good. The log still verifies; commits whose text went are not provable."""
     if (session is None) == (profile is None):
         raise BadInput("say whose names and texts are to go: --session NAME or --profile NAME, one of them")
-    kind, name = (
-        ("session", session_name(agent, session)) if session is not None else ("profile", profile or "")
-    )
-    with Core(open_log(log)) as core:
-        gone = core.erase(kind, name)
-        position = core.view.position
+    kind, name = ("session", session) if session is not None else ("profile", profile or "")
+    store = open_log(log)
+    try:
+        names = Names(store)
+        known = names.get(names.alias_of(kind, name, agent))
+        if known is None:
+            raise BadInput(f"the name behind {name} was erased before")
+        with Core(store) as core:
+            gone = core.erase(kind, known)
+            position = core.view.position
+    finally:
+        store.close()
     if as_json:
         Out().json({"kind": kind, "erased": gone, "position": position})
     else:

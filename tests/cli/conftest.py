@@ -9,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 from standby.hosts.cli.app import app
 from tests.cli.logs import Made, make_log
+from tests.harness import START_MS
 
 Run = Callable[..., Result]
 
@@ -34,6 +35,9 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     for name in ("STANDBY_LOG", "STANDBY_POLICY", "STANDBY_STATE", "FORCE_COLOR", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    for module in ("replay", "session", "status"):
+        # The log is of one day; questions about "now" are asked on that day.
+        monkeypatch.setattr(f"standby.hosts.cli.{module}.wall_clock", lambda: START_MS + 60_000)
 
     def invoke(*arguments: str, input: str | None = None, status: int = 0) -> Result:
         result = CliRunner().invoke(app, arguments, input=input, catch_exceptions=False)
