@@ -328,7 +328,7 @@ def read_body(pieces: Pieces, body: object) -> None:
         _walk(pieces, body, 0)
         return
     text = _bounded(body, HEAD_BYTES, TAIL_BYTES).strip()
-    if not text:
+    if not text or text in ("null", "None", "undefined"):
         return
     if text[0] in '{["' and len(body) <= HEAD_BYTES + TAIL_BYTES:
         try:

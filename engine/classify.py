@@ -21,6 +21,8 @@ __all__ = ["NOTHING", "Reading", "classify", "read", "recognised", "status_of"]
 
 NOTHING = "nothing"
 """Row id when no row matched."""
+BLANK = ("shape.blank",)
+"""The hits of a reply that says nothing at all."""
 
 _LONG_WAIT_MS = 60_000
 _SUBSCRIPTION_WAIT_MS = 600_000
@@ -105,7 +107,7 @@ def _context(evidence: Evidence, ruleset: str) -> Context:
         hits=evidence.hits,
         param=evidence.param,
         origin=evidence.origin,
-        bare=not evidence.hits and not tokens and evidence.size == 0,
+        bare=not tokens and (evidence.hits == BLANK or (not evidence.hits and evidence.size == 0)),
     )
 
 

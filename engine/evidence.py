@@ -152,6 +152,8 @@ def _tokens(reply: Reply, pieces: Pieces, headers: Mapping[str, str], folded: It
 def _marks(pieces: Pieces, words: Words, folded: list[str], place: str) -> list[str]:
     """Facts about the shape of a reply, kept among the hits."""
     marks = [place] if place else []
+    if not (pieces.codes or pieces.texts or pieces.statuses or pieces.params):
+        marks.append("shape.blank")
     if pieces.html:
         marks.append("shape.html")
     if len(folded) == 1 and len(folded[0]) <= 120 and _PLACEHOLDER.fullmatch(folded[0].strip()):

@@ -76,8 +76,9 @@ _TRIGGERS = {
 }
 """Word that must occur -> the texts that a stated wait may follow."""
 _AFTER_TRIGGER = re.compile(
-    r"(?:ing|s|ed)?(?:[\s:=_\"'*\-]{1,4}(?:request|again|after|in|for|within|at|on|about|approximately|around|least"
-    r"|your|the|this|next|another|it|seconds|secs|ms|until|time|automatically|limit|down)){0,5}[\s:=\"'*(~≈]{0,4}"
+    r"(?:ing|s|ed)?(?:[\s:=_\"'*\-]{1,4}(?:request|again|after|in|for|within|at|on|about|approximately|around"
+    r"|least|your|the|this|next|another|it|seconds|secs|ms|until|time|automatically|limit|down)){0,5}"
+    r"[\s:=\"'*(~≈]{0,4}"
     rf"(?:(?P<iso>{_ISO})|(?P<http>{_HTTP_DATE})|(?P<tight>{_TIGHT})|(?P<span>{_SPAN})"
     r"|(?P<one>(?:an?|one) (?P<unit>second|minute|hour|day|week))\b"
     r"|(?P<clock>\d{1,2}(?::\d\d)?\s?(?:am|pm)?\s?\(?(?:utc|gmt)\)?)"
@@ -354,8 +355,8 @@ def waits_of(
 ) -> tuple[StatedWait, ...]:
     """All waits that a reply states, each once, in the order headers, fields, text.
 
-    `headers` have lower-case names, `fields` squashed names (`WAIT_FIELDS`), `texts` are folded, and `words` are
-    the base words that occur in them. Dates count from `received_ms` (epoch ms; 0 for unknown, then from the
+    `headers` have lower-case names, `fields` squashed names (`WAIT_FIELDS`); `texts` are folded, and `words`
+    are the base words that occur in them. Dates count from `received_ms` (epoch ms; 0 for unknown, then from the
     reply's own `date` header, else not at all). `hours_east` is the zone of dates that name none.
     """
     found: list[StatedWait] = []

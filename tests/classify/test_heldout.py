@@ -1,0 +1,43 @@
+"""Failures that were written or gathered after the tables: do the tables generalise?
+
+Two sets. `failures_heldout.jsonl` holds 280 bodies of some forty providers, from their error documentation, from
+public reports and paraphrased; on the day it was written, before any line was changed for it, 271 of 280
+(96.8 %) were read as labelled. `failures_reports.jsonl` holds 49 bodies gathered from public reports after that,
+of which 48 (98.0 %) held at first sight. The tables have learnt from the misses since, so these shares can only
+show that nothing got worse; the first ones are what generalisation was worth.
+"""
+
+from collections import Counter
+
+import pytest
+
+from tests.classify.cases import Case, is_read, load, reading_of, said, wait_of
+
+SETS = {"failures_heldout.jsonl": 0.98, "failures_reports.jsonl": 0.98}
+"""File -> the share of readings that has to hold."""
+
+
+def _holds(case: Case) -> bool:
+    reading = reading_of(case)
+    wait = wait_of(case)
+    return is_read(case, reading) and (wait is None or reading.retry_after_ms == wait)
+
+
+@pytest.mark.parametrize(("name", "floor"), SETS.items())
+def test_share_of_held_out_readings_that_hold(
+    name: str, floor: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = load(name)
+    missed = {case["id"]: said(reading_of(case)) for case in cases if not _holds(case)}
+    share = 1 - len(missed) / len(cases)
+    with capsys.disabled():
+        print(f"\n{name}: {len(cases) - len(missed)} of {len(cases)} hold ({share:.1%})")
+    assert share >= floor, missed
+
+
+def test_the_held_out_sets_are_wide() -> None:
+    cases = [case for name in SETS for case in load(name)]
+    assert len(cases) >= 320
+    assert len({case["provider"] for case in cases}) >= 40
+    assert len(Counter(case["reason"] for case in cases)) >= 13
+    assert len({case["id"] for case in cases}) == len(cases)
