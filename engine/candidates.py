@@ -7,12 +7,15 @@
 Duplicates go, allowlists play no part, and the chain has a limit.
 """
 
+from standby.engine.rulesets import Ruleset
 from standby.engine.selection import Selection
+from standby.engine.turn import Turn
+from standby.engine.view import Reading
 from standby.events.decisions import Candidate
 from standby.events.policy import Policy
-from standby.events.vocabulary import Failure
+from standby.events.vocabulary import CredentialKind, Failure
 
-__all__ = ["CHAIN_LIMIT", "consents", "plan_chain", "reorder_for_window", "window_of"]
+__all__ = ["CHAIN_LIMIT", "consents", "plan_chain", "refusal_models", "reorder_for_window", "window_of"]
 
 CHAIN_LIMIT = 32
 """Longest chain; what comes after is left out."""
@@ -62,6 +65,28 @@ def _first_of_each(wanted: list[Candidate]) -> list[Candidate]:
     for candidate in wanted:
         chain.setdefault(candidate.model, candidate)
     return list(chain.values())
+
+
+def refusal_models(
+    view: Reading, turn: Turn, policy: Policy, ruleset: Ruleset, profile: str
+) -> tuple[str, ...]:
+    """Later candidates of the same provider, to which it may go inside the request when this model refuses.
+
+    Only for direct requests with an API key, to providers that do so, and where the operator consents (ADV-13).
+    A refusal that comes back all the same is final (ADV-9).
+    """
+    if turn.provider not in ruleset.refusal_in_request or turn.request is None:
+        return ()
+    known = view.profiles.get(profile)
+    by_key = known is not None and known.observed is not None and known.observed.kind is CredentialKind.API_KEY
+    if not by_key or turn.request.owns_transport or turn.request.harness:
+        return ()
+    return tuple(
+        candidate.model
+        for candidate in turn.candidates[turn.index + 1 :]
+        if candidate.model.partition("/")[0] == turn.provider
+        and consents(policy, Failure.REFUSAL, candidate.model)
+    )
 
 
 def reorder_for_window(

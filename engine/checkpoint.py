@@ -23,7 +23,7 @@ from standby.projections.tables import LazyTable
 
 __all__ = ["VERSION", "dump", "load"]
 
-VERSION = f"view 2, logic {LOGIC}"
+VERSION = f"view 3, logic {LOGIC}"
 """Raised whenever the shape of the view or of anything in it changes."""
 
 

@@ -6,12 +6,12 @@ are blocked, `standby.engine.probe` decides. A candidate whose provider has no p
 without one.
 """
 
-from standby.engine.candidates import consents
+from standby.engine.candidates import consents, refusal_models
 from standby.engine.draft import Draft
 from standby.engine.order import Ranked, order_rules
 from standby.engine.pins import keep_pin, preferred
 from standby.engine.probe import Call, Skip, all_blocked
-from standby.engine.rulesets import Ruleset
+from standby.engine.rulesets import Ruleset, ruleset_of
 from standby.engine.stickiness import drop_sticky
 from standby.engine.summary import fail, run_out
 from standby.engine.turn import Turn
@@ -197,6 +197,12 @@ def start(
     model = turn.candidates[turn.index].model
     if profile and request is not None:
         rules = keep_pin(draft, turn, policy, profile, rules)
+    inside = refusal_models(draft, turn, policy, ruleset_of(policy), profile) if profile else ()
+    if inside:
+        rules = (*rules, "ADV-13")
+    resumed = request is not None and bool(request.continues)
+    if resumed:
+        rules = (*rules, "NOTE-13", "REC-6")
     timeout = request.timeout_ms if request and request.timeout_ms is not None else policy.attempt_timeout_ms
     draft.emit(
         AttemptStarted(
@@ -207,9 +213,10 @@ def start(
             model=model,
             profile=profile,
             check=check,
-            continuation=continuation or not turn.replayable,
+            continuation=continuation or resumed or not turn.replayable,
             timeout_ms=timeout,
             finalize=finalize,
             allowance_ms=(request.allowance_ms if request else None) or 0,
+            refusal_models=inside,
         )
     )

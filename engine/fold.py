@@ -138,6 +138,8 @@ def _requested(view: Reading, event: f.TurnRequested, stamp: Stamp) -> None:
     _MOVING[f.TurnRequested](view, event, stamp)
     session = view.sessions.edit(event.session)
     session.turn, session.agent = event.turn, event.agent
+    if not event.hidden:
+        session.user_turn = event.turn
     turn = view.turns.edit(event.turn)
     turn.switched, turn.chosen_live = session.switched, session.chosen_live
     session.chosen_live = False

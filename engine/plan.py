@@ -25,7 +25,7 @@ from standby.engine.select import created, credential_removed, pinned, reset, se
 from standby.engine.selection import resolve, resolve_model
 from standby.engine.stickiness import admit_sticky, after_answer
 from standby.engine.summary import fail
-from standby.engine.turn import Turn
+from standby.engine.turn import Turn, served_by
 from standby.engine.verdict import blame_for, verdict_of
 from standby.engine.view import View
 from standby.events import facts as f
@@ -40,7 +40,7 @@ from standby.events.decisions import (
 )
 from standby.events.errors import BadReport, LogTooNew
 from standby.events.policy import Policy
-from standby.events.vocabulary import StopKind, TurnEnd
+from standby.events.vocabulary import Failure, StopKind, TurnEnd
 
 __all__ = ["decide", "needless", "plan"]
 
@@ -64,6 +64,8 @@ def needless(view: View, fact: f.Fact, stamp: Stamp) -> bool:
     if isinstance(fact, f.TurnRequested):
         if turn is not None and turn.request != fact:
             raise BadReport(f"turn {key} was requested before with other words; give each turn its own id")
+        if turn is None and fact.continues:
+            _check_continues(view, fact)
         return turn is not None
     if turn is None:
         raise BadReport(
@@ -83,6 +85,19 @@ def needless(view: View, fact: f.Fact, stamp: Stamp) -> bool:
         owned = (turn.runtime, turn.epoch) == (stamp.runtime, stamp.epoch)
         return owned or admission(turn, fact, stamp) is not None
     return admission(turn, fact, stamp) is not None
+
+
+def _check_continues(view: View, fact: f.TurnRequested) -> None:
+    """Only the latest run of a session can be tried again, and only if it failed (NOTE-13)."""
+    session = view.sessions.get(fact.session)
+    former = view.turns.get(fact.continues)
+    if session is None or session.user_turn != fact.continues:
+        raise BadReport(
+            f"turn {fact.continues} is not the latest run of its session; "
+            "only that one can be tried again, otherwise request an ordinary turn"
+        )
+    if former is not None and former.state != "failed":
+        raise BadReport(f"turn {fact.continues} has not failed; there is nothing to try again")
 
 
 def plan(view: View, fact: f.Fact, stamp: Stamp) -> tuple[Decision, ...]:
@@ -151,21 +166,38 @@ def _on_succeeded(draft: Draft, fact: f.CallSucceeded) -> None:
     if fact.stop is StopKind.INCOMPLETE:
         incomplete(draft, fact, policy, ruleset)
         return
+    model = served_by(attempt, fact)
+    overflowed = model != turn.selected and any(a.reason is Failure.CONTEXT_OVERFLOW for a in turn.attempts)
     draft.emit(
         TurnAnswered(
-            rules=("FLOW-4",) if attempt.model != turn.selected else ("FLOW-2",),
+            rules=_answer_rules(turn, model, overflowed),
             turn=fact.turn,
             attempt=attempt.attempt,
-            model=attempt.model,
+            model=model,
             evidence_ms=fact.started_ms,
             profile=attempt.profile,
-            fallback=attempt.model != turn.selected,
+            fallback=model != turn.selected,
+            guidance=Failure.CONTEXT_OVERFLOW if overflowed else None,
         )
     )
     turn = draft.turn(fact.turn)
     after_answer(draft, turn, policy, ruleset)
     if fact.writer_admitted or any(a.model == turn.selected for a in turn.attempts):
         announce(draft, turn)
+
+
+def _answer_rules(turn: Turn, model: str, overflowed: bool) -> tuple[str, ...]:
+    if model == turn.selected:
+        return ("FLOW-2",)
+    rules = ["FLOW-4"]
+    if turn.candidates[0].origin == "sticky" and model == turn.candidates[0].model:
+        # A turn on a sticky fallback is a fallback turn like any other (STICK-6).
+        rules.append("STICK-6")
+    if turn.attempts[-1].model != model:
+        rules.append("ADV-13")
+    if overflowed:
+        rules.append("ADV-11")
+    return tuple(rules)
 
 
 def _on_failed(draft: Draft, fact: f.CallFailed | f.CallUnknown) -> None:

@@ -111,6 +111,8 @@ class Ruleset(msgspec.Struct, frozen=True, kw_only=True):
 
     kind_order: tuple[CredentialKind, ...]
     self_managed: frozenset[str]
+    refusal_in_request: frozenset[str] = frozenset()
+    """Providers that go to another model of theirs inside a request that is refused (ADV-13)."""
 
 
 def _courses_2026_10() -> dict[Failure, Course]:
@@ -156,6 +158,7 @@ RULESETS: dict[str, Ruleset] = {
         permanent_ms=(10 * MINUTE, 20 * MINUTE, 40 * MINUTE, 60 * MINUTE),
         kind_order=(CredentialKind.OAUTH, CredentialKind.TOKEN, CredentialKind.API_KEY),
         self_managed=frozenset({"openrouter", "kilocode"}),
+        refusal_in_request=frozenset({"anthropic"}),
     ),
 }
 """By id. `2026-04` follows with its own issue; a policy that names it is refused until then."""

@@ -11,6 +11,12 @@ from standby.events.errors import BadReport
 from standby.events.facts import Usage
 from standby.events.vocabulary import Failure, TurnEnd, WaitBecause
 
+_CONTINUE = (
+    "The run was interrupted. Go on from the transcript. Look at each action that was under way and find out "
+    "what came of it before you decide whether to repeat it."
+)
+_FINALIZE = "The work is finished. Give the final answer from the transcript; use no tools."
+
 __all__ = ["CallModel", "Repair", "SettleUnknown", "Settled", "Step", "Wait", "step_of"]
 
 
@@ -36,6 +42,15 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True):
     """The runtime that makes the call, whichever profile pays (ORD-12)."""
     allowance_ms: int = 0
     """Until this long after its start, evidence of no progress does not end the call (REC-10)."""
+    refusal_models: tuple[str, ...] = ()
+    """Where the provider may go by itself, inside the request, when the model refuses (ADV-13)."""
+
+    @property
+    def instruction(self) -> str:
+        """What the agent is told besides the transcript; "" for an ordinary call (REC-6, REC-14)."""
+        if self.finalize:
+            return _FINALIZE
+        return _CONTINUE if self.continuation else ""
 
     @property
     def provider(self) -> str:
@@ -57,6 +72,8 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     reason: Failure | None = None
     retry: int = 0
     model: str = ""
+    of: int = 0
+    """How many retries the outage gets."""
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +108,8 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""
     usages: tuple[tuple[str, Usage | None], ...] = ()
     guidance: Failure | None = None
-    """The failure whose guidance the user is shown, where it is not the last one (ADV-11)."""
+    """The failure whose guidance the user is shown: of a failed turn, where it is not the last one; of an
+    answered one, what it is warned of (ADV-11)."""
 
 
 Step = CallModel | Wait | Repair | SettleUnknown | Settled
@@ -112,6 +130,7 @@ def step_of(key: str, turn: Turn) -> Step:
             finalize=last.finalize,
             harness=turn.request.harness if turn.request else "",
             allowance_ms=last.allowance_ms,
+            refusal_models=last.refusal_models,
         )
     if turn.state == "orphaned":
         last = turn.attempts[-1]
@@ -125,6 +144,7 @@ def step_of(key: str, turn: Turn) -> Step:
             reason=last.reason,
             retry=turn.retries,
             model=last.model,
+            of=turn.retries_of,
         )
     if turn.state == "repairing":
         return Repair(turn=key, reason=turn.repairs_for)

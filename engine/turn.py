@@ -22,7 +22,7 @@ from standby.events.decisions import (
     TurnAnswered,
     TurnFailed,
 )
-from standby.events.evidence import worst
+from standby.events.evidence import claimed_by, worst
 from standby.events.facts import (
     CallFailed,
     CallSucceeded,
@@ -46,7 +46,7 @@ from standby.events.vocabulary import (
     WaitBecause,
 )
 
-__all__ = ["Attempt", "Skip", "Turn"]
+__all__ = ["Attempt", "Skip", "Turn", "served_by"]
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -62,10 +62,12 @@ class Attempt(msgspec.Struct, frozen=True):
     timeout_ms: int | None = None
     finalize: bool = False
     allowance_ms: int = 0
+    refusal_models: tuple[str, ...] = ()
     ended_ms: int | None = None
     succeeded: bool = False
     reason: Failure | None = None
     status: int | None = None
+    code: str = ""
     row: str = ""
     text: str = ""
     """Alias of the kept text in the side table."""
@@ -115,6 +117,8 @@ class Turn(msgspec.Struct):
 
     retries: int = 0
     """Retries of the present outage at this candidate."""
+    retries_of: int = 0
+    """How many the newest of them was allowed; for the status line."""
     outage_ms: int | None = None
     """When the present outage began: its first failure."""
     rotations: int = 0
@@ -186,17 +190,22 @@ def fold_succeeded(turn: Turn, event: CallSucceeded, at_ms: int) -> None:
     )
     if not counted:
         # Otherwise the responses inside the attempt have said what it used.
-        turn.usages = (*turn.usages, (turn.attempts[-1].model, event.usage))
+        turn.usages = (*turn.usages, (served_by(turn.attempts[-1], event), event.usage))
     if complete:
         turn.retries, turn.outage_ms = 0, None
     turn.unannounced = not event.writer_admitted
 
 
+def served_by(attempt: Attempt, event: CallSucceeded) -> str:
+    """The model that answered: another than was asked only where the attempt let its provider go there."""
+    return event.served if event.served in attempt.refusal_models else attempt.model
+
+
 def fold_failed(turn: Turn, event: CallFailed, at_ms: int) -> None:
-    turn.effects = worst(turn.effects, event.effects)
+    turn.effects = worst(turn.effects, worst(event.effects, claimed_by(event.receipts)))
     turn.delivered = turn.delivered or event.delivered
     turn.reports = (*turn.reports, event)
-    _close(turn, at_ms, status=event.evidence.status, text=event.evidence.text)
+    _close(turn, at_ms, status=event.evidence.status, code=event.evidence.code, text=event.evidence.text)
     if event.usage is not None:
         turn.usages = (*turn.usages, (turn.attempts[-1].model, event.usage))
 
@@ -227,6 +236,7 @@ def fold_claims(turn: Turn, event: Fact, *, first: bool) -> None:
     stands, and its usage unless the call was reported before (`first` says that it was not)."""
     turn.reports = (*turn.reports, event)
     turn.effects = worst(turn.effects, getattr(event, "effects", Effects.NONE))
+    turn.effects = worst(turn.effects, claimed_by(getattr(event, "receipts", ())))
     turn.delivered = turn.delivered or (isinstance(event, CallFailed) and event.delivered)
     usage = getattr(event, "usage", None)
     if first and (usage is not None or isinstance(event, CallSucceeded)):
@@ -280,6 +290,7 @@ def fold_started(turn: Turn, event: AttemptStarted, at_ms: int) -> None:
             event.timeout_ms,
             event.finalize,
             event.allowance_ms,
+            event.refusal_models,
         ),
     )
 
@@ -300,7 +311,7 @@ def fold_check(turn: Turn, event: CheckAdmitted, at_ms: int) -> None:
 
 
 def fold_retry(turn: Turn, event: RetryScheduled, at_ms: int) -> None:
-    turn.retries = event.retry
+    turn.retries, turn.retries_of = event.retry, event.of
     turn.until_ms, turn.waits_for = event.until_ms, event.because
 
 
@@ -314,7 +325,7 @@ def fold_kept(turn: Turn, event: ReportKept, at_ms: int) -> None:
 
 
 def fold_answered(turn: Turn, event: TurnAnswered, at_ms: int) -> None:
-    turn.answered, turn.ended_ms = event.model, at_ms
+    turn.answered, turn.guidance, turn.ended_ms = event.model, event.guidance, at_ms
 
 
 def fold_end(turn: Turn, event: TurnFailed, at_ms: int) -> None:
@@ -339,10 +350,17 @@ def _close(
     *,
     succeeded: bool = False,
     status: int | None = None,
+    code: str = "",
     text: str = "",
     usage: Usage | None = None,
 ) -> None:
     closed = msgspec.structs.replace(
-        turn.attempts[-1], ended_ms=at_ms, succeeded=succeeded, status=status, text=text, usage=usage
+        turn.attempts[-1],
+        ended_ms=at_ms,
+        succeeded=succeeded,
+        status=status,
+        code=code,
+        text=text,
+        usage=usage,
     )
     turn.attempts = (*turn.attempts[:-1], closed)

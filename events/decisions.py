@@ -110,6 +110,8 @@ class AttemptStarted(_Decision, tag="attempt_started", frozen=True, kw_only=True
     """No tools: only the final answer to finished work is asked for (REC-14)."""
     allowance_ms: int = 0
     """Until this long after its start, evidence of no progress cannot end the attempt (REC-10)."""
+    refusal_models: tuple[str, ...] = ()
+    """Models to which the provider may go by itself, inside the request, when this one refuses (ADV-13)."""
 
 
 class FailureClassified(_Decision, tag="failure_classified", frozen=True, kw_only=True):
@@ -193,6 +195,8 @@ class TurnAnswered(_Decision, tag="turn_answered", frozen=True, kw_only=True):
     profile: str = ""
     fallback: bool = False
     """Another model than the selected one answered."""
+    guidance: Failure | None = None
+    """The failure that the user is warned of although the turn was answered (ADV-11)."""
 
 
 class TurnFailed(_Decision, tag="turn_failed", frozen=True, kw_only=True):

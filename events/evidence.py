@@ -8,9 +8,17 @@ side table of the log, and the event knows it by a salted digest only.
 
 import msgspec
 
-from standby.events.vocabulary import Effects, Failure, Origin, RefusalKind, Stage, WaitSource
+from standby.events.vocabulary import (
+    Effects,
+    Failure,
+    Origin,
+    RefusalKind,
+    Stage,
+    ToolReceipt,
+    WaitSource,
+)
 
-__all__ = ["Evidence", "OperatorRow", "StatedWait", "worst"]
+__all__ = ["Evidence", "OperatorRow", "StatedWait", "claimed_by", "worst"]
 
 
 class StatedWait(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -85,3 +93,18 @@ _RANK = {Effects.NONE: 0, Effects.POSSIBLE: 1, Effects.COMMITTED: 2}
 def worst(one: Effects, other: Effects) -> Effects:
     """Of two claims about effects the worse stands."""
     return one if _RANK[one] >= _RANK[other] else other
+
+
+_CLAIMS = {
+    ToolReceipt.REJECTED: Effects.NONE,
+    ToolReceipt.STARTED: Effects.POSSIBLE,
+    ToolReceipt.FINISHED: Effects.COMMITTED,
+}
+
+
+def claimed_by(receipts: tuple[ToolReceipt, ...]) -> Effects:
+    """What receipts of unsafe operations claim together: one that was rejected claims nothing (REC-8)."""
+    effects = Effects.NONE
+    for receipt in receipts:
+        effects = worst(effects, _CLAIMS[receipt])
+    return effects

@@ -16,6 +16,7 @@ from standby.events.vocabulary import (
     SelectionSource,
     StopKind,
     Surface,
+    ToolReceipt,
     TurnKind,
 )
 
@@ -240,6 +241,9 @@ class TurnRequested(_Fact, tag="turn_requested", frozen=True, kw_only=True):
     """How long each attempt may go on before evidence of no progress can end it (REC-10)."""
     hidden: bool = False
     """An internal continuation prompt: no user turn of its own for notices (NOTE-12)."""
+    continues: str = ""
+    """The failed turn that the user wants tried again (NOTE-13). Its transcript is continued and finished work
+    is looked for first; its prompt is not sent again."""
 
 
 class Usage(_Value, frozen=True, kw_only=True):
@@ -263,6 +267,9 @@ class CallSucceeded(_Fact, tag="call_succeeded", frozen=True, kw_only=True):
     """False while the turn does not yet hold the writer authority of an admitted run (NOTE-11)."""
     fallback_worthy: bool = False
     """The harness classes an incomplete reply as a failure of the model (ADV-8)."""
+    served: str = ""
+    """The model, as `provider/model`, to which the provider went inside the request after a refusal (ADV-13);
+    "" when the model that was asked answered."""
 
 
 class CallFailed(_Fact, tag="call_failed", frozen=True, kw_only=True):
@@ -287,6 +294,11 @@ class CallFailed(_Fact, tag="call_failed", frozen=True, kw_only=True):
     """False when the runtime had not selected a profile: no shared health changes (COOL-23)."""
     finished_work: bool = False
     """Work of the attempt is finished and only the final answer is owed (REC-14)."""
+    receipts: tuple[ToolReceipt, ...] = ()
+    """Operations of the attempt that are not safe to repeat, and how far each came; they claim effects beside
+    `effects` (REC-8)."""
+    bare: bool = False
+    """What the attempt left in the transcript is empty or reasoning alone (NOTE-8)."""
 
 
 class CallUnknown(_Fact, tag="call_unknown", frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ __all__ = [
     "Stage",
     "StopKind",
     "Surface",
+    "ToolReceipt",
     "TurnEnd",
     "TurnKind",
     "WaitBecause",
@@ -69,6 +70,16 @@ class Effects(StrEnum):
     NONE = "none"
     POSSIBLE = "possible"
     COMMITTED = "committed"
+
+
+class ToolReceipt(StrEnum):
+    """How far an operation came that may not be repeated blindly (REC-8). Others need no receipt."""
+
+    REJECTED = "rejected"
+    """Turned down before it was executed: nothing happened."""
+    STARTED = "started"
+    """It began, or may have."""
+    FINISHED = "finished"
 
 
 class Origin(StrEnum):

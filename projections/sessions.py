@@ -54,6 +54,9 @@ class Announced(msgspec.Struct, frozen=True):
     selected: str
     active: str
     reason: Failure | None
+    turn: str = ""
+    attempt: int = 0
+    """The failed attempt that explains the change; 0 if there was none."""
 
 
 class Marker(msgspec.Struct, frozen=True):
@@ -87,6 +90,8 @@ class Session(msgspec.Struct):
     compactions: int = 0
     turn: str = ""
     """The turn that was requested last."""
+    user_turn: str = ""
+    """The same without hidden continuation prompts, which are no turns of the user's (NOTE-12)."""
     agent: str = ""
     """The agent whose session it is; "" until something said so."""
     parent: str = ""
@@ -154,7 +159,11 @@ def fold_sticky_ended(session: Session, runtime: str) -> None:
 
 def fold_notice(session: Session, event: NoticeDue) -> None:
     """What the user knows now."""
-    session.announced = None if event.returned else Announced(event.selected, event.active, event.reason)
+    session.announced = (
+        None
+        if event.returned
+        else Announced(event.selected, event.active, event.reason, event.turn, event.attempt)
+    )
 
 
 def fold_mark(session: Session, event: SkipMarked, runtime: str, epoch: int, at_ms: int) -> None:
