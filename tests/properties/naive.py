@@ -1,0 +1,699 @@
+"""What must hold, said again in the plainest way, by somebody who has not read the engine.
+
+`Naive` is shown a log commit by commit and keeps a few dicts. It predicts from the *facts* what is blocked until
+when, which model is selected, who may be tried and what is told, and raises `Violation` at the first commit that
+does not fit, so that every prefix of a log has been checked. It imports the words of the log and nothing that
+decides. `compare` holds its own picture against what a live system says of itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from standby.events import decisions as d
+from standby.events import facts as f
+from standby.events.commit import Commit
+from standby.events.policy import Policy
+from standby.events.vocabulary import (
+    BlockKind,
+    CredentialKind,
+    Effects,
+    Failure,
+    SelectionSource,
+    SkipBecause,
+    Surface,
+    TurnEnd,
+    TurnKind,
+)
+
+__all__ = ["REASONS", "Naive", "Picture", "Violation"]
+
+SECOND, MINUTE, DAY = 1000, 60_000, 86_400_000
+
+REASONS: dict[tuple[int | None, str], Failure] = {
+    (429, ""): Failure.RATE_LIMIT,
+    (529, ""): Failure.OVERLOADED,
+    (500, ""): Failure.SERVER_ERROR,
+    (None, "ETIMEDOUT"): Failure.TIMEOUT,
+    (401, ""): Failure.AUTH,
+    (401, "account_deactivated"): Failure.AUTH_PERMANENT,
+    (402, ""): Failure.BILLING,
+    (404, ""): Failure.MODEL_NOT_FOUND,
+    (404, "model_not_found"): Failure.MODEL_NOT_FOUND,
+    (400, "unknown_parameter"): Failure.FORMAT,
+    (400, "context_length_exceeded"): Failure.CONTEXT_OVERFLOW,
+    (400, "content_policy_violation"): Failure.REFUSAL,
+    (None, ""): Failure.EMPTY_RESPONSE,
+    (418, ""): Failure.UNCLASSIFIED,
+}
+"""What each failure that the tests report means, by status and code."""
+
+RATE = {"retries": 15, "cap": MINUTE}
+LADDER = (30 * SECOND, MINUTE, 5 * MINUTE)
+PERMANENT = (10 * MINUTE, 20 * MINUTE, 40 * MINUTE, 60 * MINUTE)
+WHOLE_LADDER = {Failure.AUTH, Failure.UNCLASSIFIED}
+GIVES_CHECK_BACK = {
+    Failure.AUTH, Failure.AUTH_PERMANENT, Failure.MODEL_NOT_FOUND, Failure.FORMAT, Failure.CONTEXT_OVERFLOW,
+}  # fmt: skip
+PERSISTENT = {Failure.AUTH, Failure.AUTH_PERMANENT}
+KIND_RANK = {CredentialKind.OAUTH: 0, CredentialKind.TOKEN: 1, CredentialKind.API_KEY: 2}
+ORDINARY = {TurnKind.INTERACTIVE, TurnKind.SUBAGENT}
+NOT_A_FAILURE = {TurnEnd.CANCELLED, TurnEnd.DEADLINE, TurnEnd.RETURNED}
+
+Scope = tuple[str, str, Failure, BlockKind]
+"""(profile, model or "" for all, reason, kind)."""
+
+
+class Violation(AssertionError):
+    """Invariant `number` does not hold."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(f"invariant {number}: {message}")
+        self.number = number
+
+
+def must(number: int, condition: object, message: str = "") -> None:
+    if not condition:
+        raise Violation(number, message)
+
+
+@dataclass
+class Harm:
+    until: int
+    evidence: int
+
+
+@dataclass
+class Stuck:
+    """A sticky fallback of a slot."""
+
+    model: str
+    selected: str
+    first: int
+    until: int
+
+
+@dataclass
+class Talk:
+    """A session."""
+
+    model: str = ""
+    told: tuple[str, str] | None = None
+    pins: dict[str, d.PinSet] = field(default_factory=dict)
+    stuck: dict[str, Stuck] = field(default_factory=dict)
+    switches: int = 0
+
+
+@dataclass
+class Run:
+    """A turn."""
+
+    request: f.TurnRequested
+    policy: Policy
+    owner: tuple[str, int]
+    switches: int
+    selected: str = ""
+    strict: bool = False
+    allowed: tuple[str, ...] = ()
+    chain: list[str] = field(default_factory=list)
+    sticky_first: bool = False
+    index: int = 0
+    attempts: list[d.AttemptStarted] = field(default_factory=list)
+    started: list[int] = field(default_factory=list)
+    reasons: dict[int, Failure] = field(default_factory=dict)
+    reported: list[f.Fact] = field(default_factory=list)
+    skips: list[d.CandidateSkipped] = field(default_factory=list)
+    calling: bool = False
+    unsafe: bool = False
+    over: bool = False
+    cancelled: bool = False
+    checks: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    waits: int = 0
+    repairs: int = 0
+    finals: int = 0
+    responses: int = 0
+
+    @property
+    def provider(self) -> str:
+        return self.chain[self.index].partition("/")[0]
+
+    def tried(self, model: str) -> set[str]:
+        return {a.profile for a in self.attempts if a.model == model}
+
+
+@dataclass
+class Picture:
+    """What a live system says of itself: to be held against what the naive model thinks."""
+
+    blocked: Callable[[str, str, int], int | None]
+    """(profile, model, now) -> until when it is blocked."""
+    selected: dict[str, str]
+    told: dict[str, tuple[str, str] | None]
+    stuck: dict[tuple[str, str], tuple[str, int]]
+    """(session, slot) -> (model, until)."""
+
+
+class Naive:
+    """The naive model; `see` each commit once, in order."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.now = 0
+        self.policy = Policy()
+        self.epochs: dict[str, int] = {}
+        self.slot_time: dict[str, int] = {}
+        self.profiles: dict[str, f.ObservedProfile] = {}
+        self.ever: dict[str, set[str]] = defaultdict(set)
+        self.order: dict[str, tuple[str, ...]] = {}
+        self.harm: dict[Scope, Harm] = {}
+        self.cured: dict[tuple[str, str], int] = {}
+        self.counts: dict[tuple[str, str], int] = {}
+        self.last_failure: dict[str, int] = {}
+        self.last_used: dict[str, int] = {}
+        self.quota_at: dict[str, int] = {}
+        self.check_at: dict[tuple[str, str], int] = {}
+        self.talks: dict[str, Talk] = defaultdict(Talk)
+        self.runs: dict[str, Run] = {}
+
+    # ---- a commit --------------------------------------------------------------------------------------
+
+    def see(self, commit: Commit) -> None:
+        self.position += 1
+        self.now = commit.at_ms
+        fact, said = commit.fact, commit.decisions
+        slot = commit.runtime
+        if isinstance(fact, f.RuntimeStarted):
+            must(11, fact.epoch == self.epochs.get(slot, 0) + 1, "an epoch was left out or used twice")
+            self.epochs[slot] = fact.epoch
+            for talk in self.talks.values():
+                talk.stuck.pop(slot, None)
+            self.check_at = {key: at for key, at in self.check_at.items() if key[0] != slot}
+        must(11, self.epochs.get(slot) == commit.epoch, "a runtime that had ended wrote")
+        must(11, self.slot_time.get(slot, 0) <= commit.at_ms, "time fell within a runtime")
+        self.slot_time[slot] = commit.at_ms
+        getattr(self, f"_{type(fact).__struct_config__.tag}", self._nothing)(fact, said, commit)  # type: ignore[attr-defined]
+        for one in said:
+            must(15, one.rules, f"{one} names no rule")
+
+    def _nothing(self, fact: f.Fact, said: tuple[d.Decision, ...], commit: Commit) -> None:
+        """The naive model has nothing to say about this fact."""
+
+    # ---- profiles --------------------------------------------------------------------------------------
+
+    def _policy_adopted(self, fact: f.PolicyAdopted, said: Any, commit: Commit) -> None:
+        self.policy = fact.policy
+
+    def _profiles_observed(self, fact: f.ProfilesObserved, said: Any, commit: Commit) -> None:
+        self.profiles = {one.alias: one for one in fact.profiles}
+        self.order = dict(fact.order)
+        for one in fact.profiles:
+            self.ever[one.provider].add(one.alias)
+
+    def _credential_removed(self, fact: f.CredentialRemoved, said: Any, commit: Commit) -> None:
+        self.profiles.pop(fact.profile, None)
+        self.order = {key: tuple(a for a in order if a != fact.profile) for key, order in self.order.items()}
+        self._pins(said)
+
+    def _quota_observed(self, fact: f.QuotaObserved, said: Any, commit: Commit) -> None:
+        if not fact.valid or fact.checked_ms < max(self._cured(fact.profile, ""), self.quota_at.get(fact.profile, 0)):
+            return
+        self.quota_at[fact.profile] = fact.checked_ms
+        window = (fact.profile, "", Failure.RATE_LIMIT, BlockKind.WINDOW)
+        if not fact.exhausted:
+            self.harm.pop(window, None)
+        elif fact.resets_at_ms is not None and fact.resets_at_ms > self.now:
+            self.harm[window] = Harm(fact.resets_at_ms, fact.checked_ms)
+
+    def blocked(self, profile: str, model: str, now: int) -> tuple[int, Failure] | None:
+        """Until when a profile is blocked for a model, and by what."""
+        found = [
+            (harm.until, reason)
+            for (whose, scope, reason, _), harm in self.harm.items()
+            if whose == profile and scope in ("", model) and harm.until > now
+        ]
+        return max(found, key=lambda one: one[0], default=None)
+
+    def _cured(self, profile: str, model: str) -> int:
+        return max((at for (p, m), at in self.cured.items() if p == profile and model in ("", m)), default=0)
+
+    def _heal(self, profile: str, model: str, started: int) -> None:
+        """A call succeeded: what rests on older calls with the profile, for this model or all, is over."""
+        if not profile:
+            return
+        for scope in [s for s, h in self.harm.items() if s[0] == profile and s[1] in ("", model)]:
+            if self.harm[scope].evidence <= started:
+                del self.harm[scope]
+        for key in [key for key in self.counts if key[0] == profile]:
+            del self.counts[key]
+        self.cured[profile, model] = max(started, self.cured.get((profile, model), 0))
+        self.last_used[profile] = max(self.now, self.last_used.get(profile, 0))
+
+    def _hurt(self, run: Run, tried: d.AttemptStarted, fact: f.CallFailed, leads_on: bool) -> None:
+        """What a failed call does to its profile."""
+        reason, profile, model = reason_of(fact), tried.profile, tried.model
+        if not profile or not fact.selected_profile:
+            return
+        if reason is Failure.RATE_LIMIT:
+            waits = [wait.ms for wait in fact.evidence.waits]
+            scope = (profile, model, reason, BlockKind.COOLDOWN)
+            old = self.harm.get(scope)
+            if not waits or fact.started_ms < self._cured(profile, model):
+                return
+            until = fact.received_ms + max(waits)
+            if until > self.now and (old is None or until > old.until):
+                alive = old is not None and old.until > self.now
+                evidence = max(fact.started_ms, old.evidence) if old is not None and alive else fact.started_ms
+                self.harm[scope] = Harm(until, evidence)
+        elif reason is Failure.BILLING:
+            self._climb(profile, "", reason, BlockKind.DISABLED, fact.started_ms, (10 * MINUTE,))
+        elif reason is Failure.AUTH_PERMANENT:
+            self._climb(profile, "", reason, BlockKind.DISABLED, fact.started_ms, PERMANENT)
+        elif reason in WHOLE_LADDER:
+            self._climb(profile, "", reason, BlockKind.COOLDOWN, fact.started_ms, LADDER)
+        elif reason is Failure.MODEL_NOT_FOUND or (reason is Failure.TIMEOUT and leads_on):
+            self._climb(profile, model, reason, BlockKind.COOLDOWN, fact.started_ms, LADDER)
+
+    def _climb(
+        self, profile: str, model: str, reason: Failure, kind: BlockKind, started: int, steps: tuple[int, ...]
+    ) -> None:
+        if started < self._cured(profile, model):
+            return
+        counter = (profile, reason.value if kind is BlockKind.DISABLED else "ladder")
+        last = self.last_failure.get(profile)
+        again = last is not None and self.now - last <= DAY
+        self.counts[counter] = self.counts.get(counter, 0) + 1 if again or last is None else 1
+        self.last_failure[profile] = self.now
+        scope = (profile, model, reason, kind)
+        old = self.harm.get(scope)
+        if old is not None and old.until > self.now:
+            old.evidence = max(old.evidence, started)
+        else:
+            self.harm[scope] = Harm(self.now + steps[min(self.counts[counter], len(steps)) - 1], started)
+
+    def usable(self, run: Run, provider: str) -> list[str]:
+        """The profiles of a provider that could be used at all, best first, blocks not looked at."""
+        stock = [alias for alias, one in self.profiles.items() if one.provider == provider]
+        stored = self.order.get(provider)
+        # An order of names that are all unknown says nothing.
+        explicit = (stored if set(stored) & set(stock) else None) if stored else run.policy.order.get(provider)
+        listed = list(explicit or stock)
+        found = []
+        for alias in dict.fromkeys(listed):
+            one = self.profiles.get(alias)
+            if one is None or one.provider != provider or not one.usable or one.agent not in ("", "main"):
+                continue
+            expired = one.expires_ms is not None and one.expires_ms <= self.now
+            if one.kind is CredentialKind.TOKEN and expired:
+                continue
+            stale = one.kind is CredentialKind.OAUTH and expired
+            found.append((KIND_RANK[one.kind], stale, self.last_used.get(alias, 0), alias))
+        if not explicit:
+            found.sort(key=lambda one: one[:3])
+        pin = self.talks[run.request.session].pins.get(provider)
+        aliases = [one[3] for one in found]
+        if pin is not None and pin.profile in aliases and not (pin.displaced and explicit):
+            aliases.remove(pin.profile)
+            aliases.insert(0, pin.profile)
+        return aliases
+
+    def free(self, run: Run, model: str) -> list[str]:
+        """Those that are not blocked and not used up in this turn."""
+        provider = model.partition("/")[0]
+        tried = run.tried(model)
+        return [
+            alias
+            for alias in self.usable(run, provider)
+            if alias not in tried and self.blocked(alias, model, self.now) is None
+        ]
+
+    # ---- sessions --------------------------------------------------------------------------------------
+
+    def _model_selected(self, fact: f.ModelSelected, said: Any, commit: Commit) -> None:
+        talk = self.talks[fact.session]
+        talk.model, talk.switches = fact.model, talk.switches + 1
+        now = fact.model or self.policy.models.primary
+        talk.stuck = {slot: one for slot, one in talk.stuck.items() if one.selected == now}
+        self._pins(said)
+
+    def _profile_pinned(self, fact: f.ProfilePinned, said: Any, commit: Commit) -> None:
+        self._pins(said)
+
+    def _session_reset(self, fact: f.SessionReset, said: Any, commit: Commit) -> None:
+        self._pins(said)
+        left = [pin for pin in self.talks[fact.session].pins.values() if not pin.user]
+        must(13, not left, "an automatic pin outlived a reset")
+
+    def _pins(self, said: tuple[d.Decision, ...]) -> None:
+        for one in said:
+            if isinstance(one, d.PinSet):
+                self.talks[one.session].pins[one.provider] = one
+            elif isinstance(one, d.PinCleared):
+                self.talks[one.session].pins.pop(one.provider, None)
+
+    # ---- turns -----------------------------------------------------------------------------------------
+
+    def _turn_requested(self, fact: f.TurnRequested, said: Any, commit: Commit) -> None:
+        talk, policy = self.talks[fact.session], self.policy
+        primary, fallbacks = policy.models.primary, policy.models.fallbacks
+        selected = fact.model or talk.model or primary
+        explicit = fact.source in (SelectionSource.USER, SelectionSource.DEFAULT) if fact.model else bool(talk.model)
+        strict = fact.locked or fact.fallbacks == () or (
+            fact.fallbacks is None and (fallbacks == () or (explicit and selected != primary))
+        )  # fmt: skip
+        if strict:
+            allowed: tuple[str, ...] = (selected,)
+        elif fact.fallbacks is not None:
+            allowed = (selected, *fact.fallbacks)
+        else:
+            allowed = (selected, *(fallbacks or ()), primary)
+        run = Run(fact, policy, (commit.runtime, commit.epoch), talk.switches, selected, strict)
+        run.allowed = tuple(dict.fromkeys(allowed))
+        self.runs[fact.turn] = run
+        planned = next(one for one in said if isinstance(one, d.ChainPlanned))
+        run.chain = [one.model for one in planned.candidates]
+        must(2, planned.strict == strict, f"strict is {planned.strict}, not {strict}")
+        must(2, planned.selected == selected, f"{planned.selected} was taken for the selected {selected}")
+        must(2, set(run.chain) == set(run.allowed), f"{run.chain} may not be tried, only {run.allowed}")
+        first = self._sticky_for(run, commit.runtime)
+        run.sticky_first = planned.candidates[0].origin == "sticky"
+        expected = [first] if first else []
+        expected += [model for model in run.allowed if model != first]
+        must(8 if first or run.sticky_first else 2, run.chain == expected, f"{run.chain} instead of {expected}")
+        self._follow(run, said, commit)
+
+    def _sticky_for(self, run: Run, slot: str) -> str | None:
+        talk, request = self.talks[run.request.session], run.request
+        stuck = talk.stuck.get(slot)
+        if stuck is None:
+            return None
+        if self.now >= stuck.until:
+            del talk.stuck[slot]
+            return None
+        if request.kind not in ORDINARY or request.rerouted or request.image:
+            return None
+        if stuck.selected != run.selected:
+            if not request.model:
+                del talk.stuck[slot]
+            return None
+        if stuck.model in run.allowed[1:]:
+            return stuck.model
+        if not (request.locked or request.fallbacks is not None or request.model):
+            del talk.stuck[slot]
+        return None
+
+    def _report(self, fact: Any, said: tuple[d.Decision, ...], commit: Commit) -> Run | None:
+        """The turn that a report moves, or None when it has to be kept."""
+        run = self.runs[fact.turn]
+        kept = next((one for one in said if isinstance(one, d.ReportKept)), None)
+        moves = (
+            run.calling and fact.attempt == len(run.attempts) and run.owner == (commit.runtime, commit.epoch)
+        )
+        must(6, moves == (kept is None), f"{fact} was {'kept' if kept else 'obeyed'}")
+        must(11, fact not in run.reported, "the same report was written twice")
+        run.reported.append(fact)
+        if getattr(fact, "effects", Effects.NONE) is not Effects.NONE or getattr(fact, "delivered", False):
+            run.unsafe = True
+        return run if moves else None
+
+    def _call_failed(self, fact: f.CallFailed, said: Any, commit: Commit) -> None:
+        run = self.runs[fact.turn]
+        tried = run.attempts[fact.attempt - 1]
+        moves = self._report(fact, said, commit) is not None
+        others = [alias for alias in self.free(run, tried.model) if alias != tried.profile]
+        # A timeout counts only once the same model is not tried again, and only if another way leads on.
+        leads_on = len(run.chain) > 1 or (moves and not run.unsafe and bool(others))
+        waits = any(isinstance(one, d.RetryScheduled) for one in said)
+        self._hurt(run, tried, fact, leads_on=leads_on and not waits)
+        if moves:
+            run.calling = False
+            read = next(one for one in said if isinstance(one, d.FailureClassified))
+            must(15, read.reason is reason_of(fact), f"{fact.evidence} was read as {read.reason}")
+            run.reasons[fact.attempt] = read.reason
+            if tried.check and read.reason in GIVES_CHECK_BACK:
+                run.checks[tried.model.partition("/")[0]] -= 1
+            self._follow(run, said, commit)
+
+    def _call_unknown(self, fact: f.CallUnknown, said: Any, commit: Commit) -> None:
+        run = self._report(fact, said, commit)
+        if run is not None:
+            run.calling = False
+            run.reasons[fact.attempt] = Failure.INTERRUPTED
+            self._follow(run, said, commit)
+
+    def _live_switch_requested(self, fact: f.LiveSwitchRequested, said: Any, commit: Commit) -> None:
+        run = self._report(fact, said, commit)
+        if run is not None:
+            run.calling = False
+            self._follow(run, said, commit)
+
+    def _effects_begun(self, fact: f.EffectsBegun, said: Any, commit: Commit) -> None:
+        self._report(fact, said, commit)
+
+    def _response_completed(self, fact: f.ResponseCompleted, said: Any, commit: Commit) -> None:
+        run = self._report(fact, said, commit)
+        if run is not None:
+            run.responses += 1
+
+    def _call_succeeded(self, fact: f.CallSucceeded, said: Any, commit: Commit) -> None:
+        run = self._report(fact, said, commit)
+        tried = self.runs[fact.turn].attempts[fact.attempt - 1]
+        self._heal(tried.profile, tried.model, fact.started_ms)
+        if run is None:
+            return
+        run.calling, run.over = False, True
+        answer = next(one for one in said if isinstance(one, d.TurnAnswered))
+        must(2, answer.model == tried.model, "another model than the one tried is said to have answered")
+        self._stick(run, tried.model, said, commit)
+        self._tell(run, tried.model, said)
+
+    def _stick(self, run: Run, answered: str, said: tuple[d.Decision, ...], commit: Commit) -> None:
+        """A fallback answered: does the session stay on it?"""
+        talk, request = self.talks[run.request.session], run.request
+        stuck = talk.stuck.get(commit.runtime)
+        settings = run.policy.stickiness
+        idle = 10 * MINUTE if settings.idle_ms is None else settings.idle_ms
+        cap = 30 * MINUTE if settings.cap_ms is None else settings.cap_ms
+        same = stuck is not None and (stuck.model, stuck.selected) == (answered, run.selected)
+        goes_on = stuck is not None and same and (self.now < stuck.until or run.sticky_first)
+        failed = [run.reasons.get(a.attempt) for a in run.attempts if a.model == run.selected]
+        limited = failed[-1] is Failure.RATE_LIMIT if failed else any(
+            skip.model == run.selected
+            and skip.reason is Failure.RATE_LIMIT
+            and skip.because in (SkipBecause.COOLDOWN, SkipBecause.CHECKED_ALREADY)
+            for skip in run.skips
+        )  # fmt: skip
+        ordinary = request.kind in ORDINARY and not request.rerouted and not request.image
+        wanted = (
+            answered != run.selected
+            and ordinary
+            and not run.strict
+            and run.switches == talk.switches
+            and (goes_on or limited)
+        )
+        first = stuck.first if stuck is not None and goes_on else self.now
+        until = min(self.now + idle, first + cap)
+        due = [one for one in said if isinstance(one, d.StickySet)]
+        must(8, bool(due) == (wanted and until > self.now), f"{due} although wanted is {wanted}")
+        for one in due:
+            must(8, (one.model, one.first_ms, one.until_ms) == (answered, first, until), f"{one}, not {until}")
+            talk.stuck[commit.runtime] = Stuck(answered, run.selected, first, until)
+
+    def _tell(self, run: Run, answered: str, said: tuple[d.Decision, ...]) -> None:
+        """Is there something to tell?"""
+        due = [one for one in said if isinstance(one, d.NoticeDue)]
+        if run.request.kind in (TurnKind.COMPACTION, TurnKind.BACKGROUND):
+            must(7, not due, "an internal turn told something")
+            return
+        talk = self.talks[run.request.session]
+        told = talk.told if talk.told is not None and talk.told[0] == run.selected else None
+        back = answered == run.selected
+        wanted = told is not None if back else told != (run.selected, answered)
+        must(7, len(due) == int(wanted), f"{due}, last told {talk.told}, answered by {answered}")
+        for one in due:
+            hidden = run.request.surface in (Surface.GROUP, Surface.CHANNEL)
+            must(7, one.quiet == hidden, "shown in a group or channel, or hidden from a direct surface")
+            must(7, one.returned == back and one.selected == run.selected, f"{one} names the wrong models")
+            must(7, one.active == (told[1] if back and told else answered), f"{one} names the wrong models")
+            talk.told = None if back else (run.selected, answered)
+
+    def _wait_ended(self, fact: f.WaitEnded, said: Any, commit: Commit) -> None:
+        self._follow(self.runs[fact.turn], said, commit)
+
+    def _repair_finished(self, fact: f.RepairFinished, said: Any, commit: Commit) -> None:
+        self._follow(self.runs[fact.turn], said, commit)
+
+    def _turn_cancelled(self, fact: f.TurnCancelled, said: Any, commit: Commit) -> None:
+        run = self.runs[fact.turn]
+        run.cancelled, run.calling = True, False
+        self._follow(run, said, commit)
+
+    def _deadline_passed(self, fact: f.DeadlinePassed, said: Any, commit: Commit) -> None:
+        run = self.runs[fact.turn]
+        run.cancelled, run.calling = True, False
+        self._follow(run, said, commit)
+
+    def _turn_taken_over(self, fact: f.TurnTakenOver, said: Any, commit: Commit) -> None:
+        self.runs[fact.turn].owner = (commit.runtime, commit.epoch)
+
+    # ---- what a turn does next ---------------------------------------------------------------------------
+
+    def _follow(self, run: Run, said: tuple[d.Decision, ...], commit: Commit) -> None:
+        """Every decision about the course of a turn, in order."""
+        must(6, not run.over, "a turn that was over goes on")
+        admitted: d.CheckAdmitted | None = None
+        for one in said:
+            if isinstance(one, d.CandidateSkipped):
+                self._skip(run, one, commit)
+            elif isinstance(one, d.ChainAdvanced):
+                must(6, not run.unsafe, "the chain went on after an unsafe attempt")
+                must(1, run.index < one.index < len(run.chain), "the chain went back")
+                self._left(run, commit) if not one.redirect else None
+                run.index = one.index
+            elif isinstance(one, d.ChainReordered):
+                run.chain = [candidate.model for candidate in one.candidates]
+                must(2, set(run.chain) == set(run.allowed), "a new order brought another model")
+            elif isinstance(one, d.CheckAdmitted):
+                admitted = one
+            elif isinstance(one, d.AttemptStarted):
+                self._attempt(run, one, admitted, commit)
+                self._pins([pin for pin in said if isinstance(pin, d.PinSet)])  # type: ignore[arg-type]
+            elif isinstance(one, d.RetryScheduled):
+                self._wait(run, one)
+            elif isinstance(one, d.RepairOrdered):
+                run.repairs += 1
+                must(1, run.repairs <= 2 * len(run.chain), "repairs without end")
+            elif isinstance(one, d.TurnFailed):
+                run.over = True
+                if one.end not in NOT_A_FAILURE:
+                    self._left(run, commit)
+
+    def _left(self, run: Run, commit: Commit) -> None:
+        """The candidate failed; if it was the sticky fallback, that is over (for the slot that writes)."""
+        stuck = self.talks[run.request.session].stuck
+        held = stuck.get(commit.runtime)
+        if run.sticky_first and run.index == 0 and held is not None and held.model == run.chain[0]:
+            del stuck[commit.runtime]
+
+    def _skip(self, run: Run, one: d.CandidateSkipped, commit: Commit) -> None:
+        must(1, one.index == run.index, "another candidate than the present one was skipped")
+        if one.because in (SkipBecause.COOLDOWN, SkipBecause.AUTH, SkipBecause.CHECKED_ALREADY):
+            free = self.free(run, one.model)
+            must(13, not free, f"{one.model} was passed over although {free} could be tried")
+        self._left(run, commit)
+        run.skips.append(one)
+        run.index += 1
+
+    def _attempt(
+        self, run: Run, one: d.AttemptStarted, admitted: d.CheckAdmitted | None, commit: Commit
+    ) -> None:
+        last = run.attempts[-1] if run.attempts else None
+        must(2, one.model in run.allowed and one.model == run.chain[run.index], f"{one.model} was tried")
+        must(6, not run.cancelled, "an attempt after a cancel")
+        if run.unsafe:
+            may = run.request.continuable or one.finalize
+            must(6, one.continuation and may, "an unsafe attempt was replayed")
+            must(6, last is not None and last.model == one.model, "another model continued an unsafe attempt")
+        must(6, one.attempt == len(run.attempts) + 1, "attempts are not counted without gaps")
+        block = self.blocked(one.profile, one.model, self.now) if one.profile else None
+        if one.check:
+            self._check(run, one, admitted, commit)
+        else:
+            must(3, block is None, f"{one.profile} is blocked for {one.model} until {block}")
+        again = last is not None and (last.model, last.profile) == (one.model, one.profile)
+        if not one.check and not again and one.profile:
+            best = self.free(run, one.model)
+            must(13, best[:1] == [one.profile], f"{one.profile} was taken, the order is {best}")
+        must(1, again or one.profile not in run.tried(one.model), "a used-up profile was taken again")
+        run.finals += one.finalize
+        run.attempts.append(one)
+        run.started.append(self.now)
+        run.calling = True
+        calls, waits = self.bound(run)
+        must(1, len(run.attempts) <= calls, f"{len(run.attempts)} attempts, at most {calls} were to be")
+
+    def _check(self, run: Run, one: d.AttemptStarted, admitted: d.CheckAdmitted | None, commit: Commit) -> None:
+        provider = one.model.partition("/")[0]
+        must(3, admitted is not None and admitted.profile == one.profile, "a check that nobody admitted")
+        blocks = [
+            (self.blocked(alias, one.model, self.now) or (0, None))
+            for alias in self.usable(run, provider)
+            if alias == one.profile or alias not in run.tried(one.model)
+        ]
+        must(3, all(until for until, _ in blocks), "a check although a profile was free")
+        must(3, not {reason for _, reason in blocks} <= PERSISTENT, "a check of a provider that cannot sign in")
+        run.checks[provider] += 1
+        must(3, run.checks[provider] <= 1, f"{provider} was checked twice in a turn")
+        if admitted is not None and admitted.primary:
+            must(3, one.model == run.selected, "a sibling was checked as the primary")
+            key = (commit.runtime, provider)
+            until, reason = self.blocked(one.profile, one.model, self.now) or (self.now, None)
+            alone = len(run.chain) == 1 and reason is Failure.BILLING
+            margin, interval = run.policy.checks.margin_ms, run.policy.checks.interval_ms
+            margin = 2 * MINUTE if margin is None else margin
+            interval = 30 * SECOND if interval is None else interval
+            must(3, alone or until - self.now <= margin, "a check long before the end of the block")
+            must(3, self.now - self.check_at.get(key, -DAY) >= interval, "checks faster than the throttle")
+            self.check_at[key] = self.now
+        else:
+            before = {model.partition("/")[0] for model in run.chain[: run.index]}
+            must(3, provider in before, "a fallback of another provider was checked")
+
+    def _wait(self, run: Run, one: d.RetryScheduled) -> None:
+        must(6, not run.cancelled, "a wait after a cancel")
+        must(6, not run.unsafe or run.request.continuable, "a wait for a replay of an unsafe attempt")
+        run.waits += 1
+        calls, waits = self.bound(run)
+        must(1, run.waits <= waits, f"{run.waits} waits, at most {waits} were to be")
+        last = run.attempts[-1]
+        block = self.blocked(last.profile, last.model, one.until_ms) if last.profile else None
+        must(3, block is None, "a wait that ends while the profile is blocked")
+
+    def bound(self, run: Run) -> tuple[int, int]:
+        """Most attempts and most waits that a turn can have, by its chain, the profiles and the budgets.
+
+        Each candidate can wait as often as the larger of its two budgets allows, once more for each response
+        that was completed meanwhile (REC-3), and be tried once with each profile, after each wait and repair.
+        """
+        recovery = run.policy.recovery
+        rate_limit = 15 if recovery.rate_limit_retries is None else recovery.rate_limit_retries
+        transient = 8 if recovery.transient_retries is None else recovery.transient_retries
+        wanted = run.request.max_retries if run.request.local_settings else None
+        wanted = recovery.max_retries if wanted is None else wanted
+        if wanted is None:
+            retries = max(rate_limit, transient)
+        else:
+            # An override is capped for rate limits only (REC-4).
+            retries = wanted
+        waits = retries * (len(run.chain) + run.responses)
+        profiles = sum(max(1, len(self.ever[model.partition("/")[0]])) for model in run.chain)
+        return waits + profiles + run.repairs + run.finals, waits
+
+    # ---- the live system -----------------------------------------------------------------------------------
+
+    def compare(self, live: Picture, now: int, models: tuple[str, ...]) -> None:
+        """Hold what a live system thinks against this."""
+        for profile in {scope[0] for scope in self.harm} | set(self.profiles):
+            for model in models:
+                mine, theirs = self.blocked(profile, model, now), live.blocked(profile, model, now)
+                if mine is None and theirs is None:
+                    continue
+                number = 4 if mine is None or mine[1] is Failure.RATE_LIMIT else 5
+                must(number, mine is not None and mine[0] == theirs, f"{profile} {model}: {mine} but {theirs}")
+        for session, talk in self.talks.items():
+            must(2, live.selected.get(session, "") == talk.model, f"the selection of {session} was changed")
+            must(7, live.told.get(session) == talk.told, f"{session} was told {live.told.get(session)}")
+        mine_stuck = {
+            (session, slot): (stuck.model, stuck.until)
+            for session, talk in self.talks.items()
+            for slot, stuck in talk.stuck.items()
+            if stuck.until > now
+        }
+        theirs_stuck = {key: value for key, value in live.stuck.items() if value[1] > now}
+        must(8, mine_stuck == theirs_stuck, f"{theirs_stuck} sticks, not {mine_stuck}")
+
+
+def reason_of(fact: f.CallFailed) -> Failure:
+    return REASONS[fact.evidence.status, fact.evidence.code]

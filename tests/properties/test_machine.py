@@ -1,0 +1,158 @@
+"""One state machine that interleaves everything, on a virtual clock, against the naive model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from standby.engine.apply import apply
+from standby.engine.checkpoint import VERSION, dump, load
+from standby.engine.view import View
+from standby.events.store import CheckpointRow
+from standby.events.vocabulary import SelectionSource
+from tests.properties.play import FAILURES, POLICIES, Play, digest
+
+SMALL = st.integers(0, 5)
+SLOT = st.integers(0, 1)
+KIND = st.integers(0, len(FAILURES) - 1) | st.integers(0, 2)
+EFFECTS = st.sampled_from([0, 0, 0, 0, 1, 2])
+RARELY = st.sampled_from([False] * 5 + [True])
+WAIT_S = st.sampled_from([None, None, 1, 5, 30, 90, 600, 3600])
+SLEEP_MS = st.sampled_from([1, 999, 5_000, 30_000, 59_999, 60_000, 120_000, 300_000, 600_000, 1_800_000, 86_400_001])
+REQUEST = st.fixed_dictionaries(
+    {
+        "session": SLOT,
+        "slot": SLOT,
+        "kind": st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4]),
+        "surface": st.sampled_from([0, 0, 0, 1, 2]),
+        "continuable": st.booleans(),
+    },
+    optional={
+        "model": st.sampled_from([None, None, 0, 1, 2, 3]),
+        "source": st.sampled_from([SelectionSource.DEFAULT, SelectionSource.USER, SelectionSource.CRON]),
+        "fallbacks": st.sampled_from([None, None, None, (), (1,), (3, 1)]),
+        "locked": RARELY,
+        "rerouted": RARELY,
+        "max_retries": st.integers(0, 3),
+    },
+)
+FAILURE = st.fixed_dictionaries(
+    {"kind": KIND, "wait_s": WAIT_S, "late_ms": st.sampled_from([0, 0, 0, 700, 4000])},
+    optional={"effects": EFFECTS, "delivered": RARELY, "repairable": st.booleans(), "format_repair": st.booleans()},
+)
+SCRIPT = st.lists(st.sampled_from([0, 0, 0, 1, 2, 3, 5, 6, 7, 8, 9, 10]), max_size=5)
+
+
+class Service(RuleBasedStateMachine):
+    """Two runtimes, two sessions, five profiles of three providers, six policies."""
+
+    @initialize(policy=st.integers(0, len(POLICIES) - 1), stock=st.integers(0, 3))
+    def begin(self, policy: int, stock: int) -> None:
+        self.play = Play(policy=policy, stock=stock)
+
+    def any_in(self, *states: str) -> bool:
+        return bool(self.play.turns) and self.play.found(0, *states) is not None
+
+    @rule(request=REQUEST, script=SCRIPT, wait_s=WAIT_S, pause=st.sampled_from([1, 1000, 40_000]))
+    def story(self, request: dict[str, Any], script: list[int], wait_s: int | None, pause: int) -> None:
+        """A whole turn: these failures one after the other, then an answer."""
+        self.play.story(script, wait_s=wait_s, pause=pause, **request)
+
+    @rule(request=REQUEST)
+    def request(self, request: dict[str, Any]) -> None:
+        self.play.request(**request)
+
+    @precondition(lambda self: self.any_in("calling", "orphaned"))
+    @rule(number=SMALL, failure=FAILURE)
+    def fail(self, number: int, failure: dict[str, Any]) -> None:
+        self.play.fail(number, **failure)
+
+    @precondition(lambda self: self.any_in("calling", "orphaned"))
+    @rule(number=SMALL, effects=EFFECTS)
+    def succeed(self, **fields: Any) -> None:
+        self.play.succeed(**fields)
+
+    @precondition(lambda self: self.any_in("calling", "orphaned"))
+    @rule(what=st.sampled_from(["unknown", "effects", "response", "switch"]), number=SMALL, detail=SMALL)
+    def during(self, what: str, number: int, detail: int) -> None:
+        """Something happens while a call is under way."""
+        args = (number, detail) if what in ("unknown", "switch") else (number,)
+        getattr(self.play, what)(*args)
+
+    @precondition(lambda self: self.any_in("waiting", "repairing"))
+    @rule(number=SMALL, early=RARELY, fits=st.booleans())
+    def goes_on(self, number: int, early: bool, fits: bool) -> None:
+        self.play.wait(number, early=early)
+        self.play.repair(number, fits=fits)
+
+    @precondition(lambda self: bool(self.play.turns))
+    @rule(what=st.sampled_from(["cancel", "deadline", "take_over", "take_over", "again"]), number=SMALL, slot=SLOT)
+    def control(self, what: str, number: int, slot: int) -> None:
+        args = {"deadline": (number,), "again": (number, number, slot)}.get(what, (number, slot))
+        getattr(self.play, what)(*args)
+
+    @precondition(lambda self: bool(self.play.turns))
+    @rule(number=SMALL, attempt=SMALL, slot=SLOT, good=st.booleans(), failure=FAILURE)
+    def late(self, number: int, attempt: int, slot: int, good: bool, failure: dict[str, Any]) -> None:
+        self.play.late(number, attempt, slot, good=good, **failure)
+
+    @rule(what=st.sampled_from(["select", "select", "pin", "reset"]), session=SLOT, slot=SLOT, which=st.none() | SMALL)
+    def user(self, what: str, session: int, slot: int, which: int | None) -> None:
+        args = (session, slot) if what == "reset" else (session, which, slot)
+        getattr(self.play, what)(*args)
+
+    @rule(what=st.sampled_from(["adopt", "observe", "remove"]), number=SMALL, order=SLOT)
+    def change(self, what: str, number: int, order: int) -> None:
+        args = (number, order) if what == "observe" else (number,)
+        getattr(self.play, what)(*args)
+
+    @rule(
+        profile=SMALL, exhausted=st.booleans(), valid=st.sampled_from([True, True, False]),
+        in_s=st.sampled_from([-5, 0, 60, 600, 7200]), ago_s=st.sampled_from([0, 0, 10, 600]),
+    )  # fmt: skip
+    def quota(self, **fields: Any) -> None:
+        self.play.quota(**fields)
+
+    @rule(ms=SLEEP_MS)
+    def sleep(self, ms: int) -> None:
+        self.play.sleep(ms)
+
+    @rule(slot=SLOT, checkpoint=st.booleans())
+    def restart(self, **fields: Any) -> None:
+        self.play.restart(**fields)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "play") or self.play.broken:
+            return
+        play = self.play
+        play.drain([0, 1, 2])
+        play.verified()
+        splits(play)
+
+
+def splits(play: Play) -> None:
+    """A checkpoint plus the tail after it equals the full replay, wherever the log is cut."""
+    commits, rows = play.commits(), list(play.store.read())
+    for split in {0, 1, len(rows) // 3, len(rows) // 2, len(rows) - 1}:
+        view = View()
+        for commit in commits[:split]:
+            apply(view, commit)
+        image = dump(view)
+        if split:
+            loaded = load(CheckpointRow(split, rows[split - 1].hash, VERSION, image))
+            assert loaded is not None
+            view = loaded
+        for at, commit in enumerate(commits[split:], split):
+            apply(view, commit)
+            assert digest(view) == play.digests[at], f"a checkpoint at {split} differs at {at + 1}"
+
+
+@pytest.mark.invariant(1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13)
+class TestService(Service.TestCase):  # type: ignore[name-defined,misc]
+    """Run by pytest; `make test-long` looks far longer."""
+
+    settings = settings(stateful_step_count=50)
