@@ -207,6 +207,11 @@ class World:
                 self.answer(turn)
         return step
 
+    def tried(self, turn: TurnHandle) -> list[tuple[str, str]]:
+        """(model, profile) of each attempt of a turn, by name."""
+        name_of = self.service.core.name_of
+        return [(one.model, name_of(one.profile)) for one in turn.state.attempts]
+
     def commits(self) -> list[Commit]:
         from standby.events.codec import decode
 
