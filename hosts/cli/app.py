@@ -2,6 +2,7 @@
 
 import errno
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -49,14 +50,19 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-app.command("status")(status_command)
-app.command("log")(log_command)
-app.command("explain")(explain_command)
-app.command("verify")(verify_command)
-app.command("head")(head_command)
-app.command("replay")(replay_command)
-app.command("export")(export_command)
-app.add_typer(session_app, name="session")
-app.add_typer(auth_app, name="auth")
-app.command("erase")(erase_command)
-app.command("classify")(classify_command)
+_COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
+    ("status", status_command, "What is selected, blocked, unfinished."),
+    ("log", log_command, "The commits, filtered, as they come."),
+    ("explain", explain_command, "Why this model answered that turn."),
+    ("verify", verify_command, "Prove the log from its facts."),
+    ("head", head_command, "Where the log ends, to keep elsewhere."),
+    ("replay", replay_command, "The state anew, at any position."),
+    ("export", export_command, "The log as JSON lines or tables."),
+    ("erase", erase_command, "Delete names and texts for good."),
+    ("classify", classify_command, "What a provider's failure means."),
+)
+
+for name, command, line in _COMMANDS:
+    app.command(name, short_help=line)(command)
+app.add_typer(session_app, name="session", short_help="Select models, pin profiles, reset.")
+app.add_typer(auth_app, name="auth", short_help="Add, list, remove, order credentials.")

@@ -34,7 +34,7 @@ TYPES = sorted(str(kind.__struct_config__.tag) for kind in (*f.Fact.__args__, *d
 """Every type tag of facts and decisions."""
 
 _ALIAS = re.compile(rb'"([spto]-[0-9a-f]{24})"')
-_LENGTH = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)")
+_LENGTH = re.compile(r"(\d+)\s*(ms|min|s|m|h|d)")
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _TURN_REQUESTED = b'"type":"turn_requested"'
 
@@ -161,7 +161,7 @@ def moment_ms(text: str, now_ms: int | None = None) -> int:
     if text.isascii() and text.isdigit() and len(text) >= 12:
         return int(text)
     today = datetime.fromtimestamp(now / 1000).date().isoformat()
-    for candidate in (text, f"{today}T{text}"):
+    for candidate in (text, f"{today}T{text}" if ":" in text else ""):
         try:
             found = datetime.fromisoformat(candidate)
         except ValueError:

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from standby.engine.order import manages_itself
 from standby.engine.selection import Selection, resolve
 from standby.engine.turn import Turn
 from standby.engine.view import View
@@ -11,7 +12,7 @@ from standby.events.errors import BadInput
 from standby.events.facts import TurnRequested
 from standby.hosts.cli.output import Out, local_time, span
 from standby.hosts.cli.reading import Names
-from standby.projections.health import Health, documented_stats
+from standby.projections.health import Health, documented_stats, enforced
 from standby.projections.sessions import Session, Sticky
 
 __all__ = ["print_session", "print_state", "session_of", "state_of"]
@@ -26,7 +27,7 @@ def state_of(view: View, names: Names, now_ms: int, session: str | None = None) 
         "policy": _policy(view),
         "sessions": [session_of(view, names, alias, now_ms) for alias in sessions],
         "profiles": [
-            _profile(names, alias, view.profiles[alias], now_ms)
+            _profile(view, names, alias, view.profiles[alias], now_ms)
             for alias in sorted(view.profiles, key=names.of)
         ],
         "unfinished": _unfinished(view, names, sessions),
@@ -119,7 +120,7 @@ def session_of(view: View, names: Names, alias: str, now_ms: int) -> dict[str, A
     }
 
 
-def _profile(names: Names, alias: str, health: Health, now_ms: int) -> dict[str, Any]:
+def _profile(view: View, names: Names, alias: str, health: Health, now_ms: int) -> dict[str, Any]:
     observed = health.observed
     return {
         "profile": names.of(alias),
@@ -130,7 +131,7 @@ def _profile(names: Names, alias: str, health: Health, now_ms: int) -> dict[str,
         "usable": observed is not None and observed.usable,
         "expires_ms": observed.expires_ms if observed is not None else None,
         "last_used_ms": health.last_used_ms or None,
-        "usage_stats": documented_stats(health, now_ms),
+        "usage_stats": documented_stats(health, now_ms, manages_itself(view, health)),
         "blocks": [
             {
                 "model": cell.model,
@@ -140,7 +141,7 @@ def _profile(names: Names, alias: str, health: Health, now_ms: int) -> dict[str,
                 "evidence_ms": cell.evidence_ms,
                 "ours": cell.ours,
             }
-            for cell in sorted(health.cells, key=lambda cell: cell.until_ms)
+            for cell in sorted(enforced(health, manages_itself(view, health)), key=lambda cell: cell.until_ms)
             if cell.until_ms > now_ms
         ],
     }

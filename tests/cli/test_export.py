@@ -4,6 +4,7 @@ import json
 import sqlite3
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_tables_and_views(run: Run, made: Made, tmp_path: Path) -> None:
     assert said.stdout == ""
     database = sqlite3.connect(target)
 
-    def query(sql: str) -> list[tuple[object, ...]]:
+    def query(sql: str) -> list[Any]:
         return database.execute(sql).fetchall()
 
     turn = made.turns["limited"]
