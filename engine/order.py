@@ -8,14 +8,14 @@ in each tier (ORD-3, ORD-4, ORD-10, ORD-11). Blocked profiles go last, soonest e
 
 from typing import NamedTuple
 
-from standby.engine.rulesets import Ruleset, is_self_managed
+from standby.engine.rulesets import Ruleset, is_self_managed, ruleset_of
 from standby.engine.view import Reading
 from standby.events.facts import ObservedProfile
 from standby.events.policy import Policy
 from standby.events.vocabulary import BlockKind, CredentialKind
 from standby.projections.health import Cell, Health, blocking
 
-__all__ = ["Ranked", "explicit_order", "order_rules", "ranked"]
+__all__ = ["Ranked", "explicit_order", "manages_itself", "order_rules", "ranked"]
 
 
 class Ranked(NamedTuple):
@@ -51,6 +51,14 @@ def order_rules(
         if any(one.health.observed is not None and _stale(one.health.observed, now_ms) for one in profiles):
             rules = (*rules, "ORD-3")
     return (*rules, "ORD-5") if any(one.block is not None for one in profiles) else rules
+
+
+def manages_itself(view: Reading, health: Health) -> bool:
+    """Whether a profile's provider looks after its capacity itself, under the policy in force (COOL-24)."""
+    if health.observed is None:
+        return False
+    policy = view.policy()
+    return is_self_managed(policy, ruleset_of(policy), health.observed.provider)
 
 
 def ranked(

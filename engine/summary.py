@@ -10,13 +10,13 @@ from standby.engine.draft import Draft
 from standby.engine.order import Ranked, ranked
 from standby.engine.rulesets import Ruleset, is_self_managed
 from standby.engine.stickiness import drop_sticky
-from standby.engine.turn import Turn
+from standby.engine.turn import Attempt, Turn
 from standby.events.decisions import TurnFailed
 from standby.events.policy import Policy
 from standby.events.vocabulary import Failure, SkipBecause, TurnEnd
 from standby.projections.health import enforced
 
-__all__ = ["fail", "failure_message", "run_out", "soonest", "soonest_expiry"]
+__all__ = ["attempt_line", "fail", "failure_message", "run_out", "soonest", "soonest_expiry"]
 
 
 def fail(
@@ -113,6 +113,18 @@ def soonest_expiry(profiles: list[Ranked], model: str, now_ms: int, managed: boo
     return min(ends, default=None)
 
 
+def attempt_line(attempt: Attempt) -> str:
+    """An attempt in one readable line, without the provider's words (OBS-1)."""
+    if attempt.succeeded:
+        return f"{attempt.model}: answered"
+    if attempt.reason is None:
+        return f"{attempt.model}: not finished" if attempt.ended_ms is None else f"{attempt.model}: left"
+    marks = [f"HTTP {attempt.status}"] if attempt.status is not None else []
+    marks += [attempt.code] if attempt.code else []
+    said = f" ({', '.join(marks)})" if marks else ""
+    return f"{attempt.model}: {attempt.reason.value.replace('_', ' ')}{said}"
+
+
 def failure_message(turn: Turn, now_ms: int) -> str:
     """What a reply runner can tell the user about a failed turn (OBS-4, CLS-34), without provider details."""
     reasons = [a.reason for a in turn.attempts if a.reason is not None]
@@ -137,5 +149,7 @@ def failure_message(turn: Turn, now_ms: int) -> str:
         return "⚠️ All models are temporarily rate-limited. Please try again in a few minutes."
     if reasons and set(reasons) <= {*busy, Failure.SERVER_ERROR, Failure.TIMEOUT, Failure.INTERRUPTED}:
         return "⚠️ The providers have trouble right now. Please try again in a few minutes."
+    if turn.reason is Failure.EMPTY_RESPONSE:
+        return "⚠️ The model ended its turn without an answer. Please try again."
     last = reasons[-1].value.replace("_", " ") if reasons else "no candidate could be tried"
     return f"⚠️ The request failed: {last}."

@@ -22,7 +22,9 @@ from typing import Self
 import msgspec
 
 from standby.engine.evidence import Reply, extract
-from standby.engine.notices import notice_text
+from standby.engine.notices import FallbackNote, Notice, fallback_note, notice_of, warning_of
+from standby.engine.order import manages_itself
+from standby.engine.progress import FinalFailure, final_failure
 from standby.engine.selection import pending_switch
 from standby.engine.status import Status, status_of
 from standby.engine.steps import CallModel, Settled, Step, step_of
@@ -41,11 +43,13 @@ from standby.events.vocabulary import (
     SelectionSource,
     StopKind,
     Surface,
+    ToolReceipt,
     TurnKind,
 )
 from standby.hosts.core import Core, open_store, wall_clock
 from standby.hosts.settings import Settings, load_settings
 from standby.projections.health import documented_stats
+from standby.projections.sessions import Announced, Session
 
 __all__ = ["Failed", "Outcome", "Profile", "Standby", "Succeeded", "Switched", "TurnHandle", "Unknown", "open"]
 
@@ -62,6 +66,8 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True):
     """When the call began; the attempt's start if not given."""
     writer_admitted: bool = True
     fallback_worthy: bool = False
+    served: str = ""
+    """The model that the provider went to by itself, where the step allowed it (ADV-13)."""
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +85,10 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
     format_repair: bool = False
     selected_profile: bool = True
     finished_work: bool = False
+    receipts: tuple[ToolReceipt, ...] = ()
+    """Operations that are not safe to repeat, and how far each came (REC-8)."""
+    bare: bool = False
+    """What the attempt left is empty or reasoning alone (NOTE-8)."""
     secrets: tuple[str, ...] = ()
     """Secrets that the call used, so that they can be masked wherever the reply quotes them."""
 
@@ -190,6 +200,7 @@ class Standby:
         harness: str = "",
         allowance_ms: int | None = None,
         hidden: bool = False,
+        continues: str = "",
     ) -> "TurnHandle":
         """Request a turn in a session; the fields are those of `turn_requested`.
 
@@ -222,6 +233,7 @@ class Standby:
                 harness=harness,
                 allowance_ms=allowance_ms,
                 hidden=hidden,
+                continues=continues,
             )
             return TurnHandle(self, key, self.core.submit(fact))
 
@@ -318,6 +330,19 @@ class Standby:
             alias = self.core.alias("session", session_name(agent, session), transaction)
             self.core.submit(f.CompactionCompleted(session=alias, count=count))
 
+    def fallback_note(self, session: str, selected: str, *, agent: str = "main") -> FallbackNote | None:
+        """What the user was last told of a fallback from `selected`, with the failed attempt's words where they
+        are still kept (NOTE-7). Reads only; a session that the log does not know has none."""
+        alias = self.core.known_alias("session", session_name(agent, session))
+        known = self.core.view.sessions.get(alias) if alias is not None else None
+        return None if known is None else fallback_note(known, selected, self._words_of)
+
+    def _words_of(self, told: Announced) -> str | None:
+        turn = self.core.view.turns.get(told.turn)
+        if turn is None or told.attempt > turn.attempt:
+            return None
+        return self.core.text_of(turn.attempts[told.attempt - 1].text) or None
+
     # ---- profiles ----------------------------------------------------------------------------------------
 
     def observe(self, profiles: Profiles, order: Mapping[str, Sequence[str]] | None = None) -> bool:
@@ -359,9 +384,10 @@ class Standby:
     def usage_stats(self, now_ms: int | None = None) -> dict[str, dict[str, int | str]]:
         """The documented `usageStats`, by profile name (COOL-7)."""
         now = self.core.clock() if now_ms is None else now_ms
+        view = self.core.view
         stats = {
-            self.core.name_of(alias): documented_stats(health, now)
-            for alias, health in self.core.view.profiles.items()
+            self.core.name_of(alias): documented_stats(health, now, manages_itself(view, health))
+            for alias, health in view.profiles.items()
         }
         return {name: entry for name, entry in sorted(stats.items()) if entry}
 
@@ -425,18 +451,34 @@ class TurnHandle:
         return pending_switch(self._service.core.view, self.state)
 
     @property
-    def notices(self) -> list[str]:
-        """Texts of the notices that fell due through this handle and are to be shown (NOTE-1, NOTE-10)."""
-        due = (d for commit in self.commits for d in commit.decisions if isinstance(d, NoticeDue))
-        return [self.notice(notice) for notice in due if not (notice.quiet or notice.divider)]
+    def due(self) -> list[Notice]:
+        """The notices that fell due through this handle and are to be shown (NOTE-1, NOTE-3, NOTE-10), and the
+        warning of an answer that an overflow led to (ADV-11)."""
+        decisions = (d for commit in self.commits for d in commit.decisions)
+        found = [self._notice(decision) for decision in decisions if isinstance(decision, NoticeDue)]
+        step = self.step
+        if isinstance(step, Settled):
+            found.append(warning_of(step))
+        return [notice for notice in found if notice is not None]
 
-    def notice(self, notice: NoticeDue) -> str:
-        """The text of a notice."""
+    @property
+    def notices(self) -> list[str]:
+        """The texts of `due`."""
+        return [notice.text for notice in self.due]
+
+    def _notice(self, due: NoticeDue) -> Notice | None:
         attempts = self.state.attempts
-        failed = attempts[notice.attempt - 1] if 0 < notice.attempt <= len(attempts) else None
+        failed = attempts[due.attempt - 1] if 0 < due.attempt <= len(attempts) else None
         if failed is None:
-            return notice_text(notice)
-        return notice_text(notice, self._service.core.text_of(failed.text), failed.status)
+            return notice_of(due)
+        return notice_of(due, self._service.core.text_of(failed.text), failed.status)
+
+    @property
+    def failure(self) -> FinalFailure | None:
+        """The one failure that is shown of a run that failed, with what the user can do about it (NOTE-13)."""
+        turn, core = self.state, self._service.core
+        session = core.view.sessions.get(turn.request.session) if turn.request else None
+        return final_failure(turn, session or Session(), core.clock())
 
     # ---- reports -----------------------------------------------------------------------------------------
 
@@ -460,6 +502,7 @@ class TurnHandle:
                 usage=outcome.usage,
                 writer_admitted=outcome.writer_admitted,
                 fallback_worthy=outcome.fallback_worthy,
+                served=outcome.served,
             )
         elif isinstance(outcome, Unknown):
             fact = f.CallUnknown(turn=self.id, attempt=number, effects=outcome.effects)
@@ -509,6 +552,8 @@ class TurnHandle:
             format_repair=outcome.format_repair,
             selected_profile=outcome.selected_profile,
             finished_work=outcome.finished_work,
+            receipts=outcome.receipts,
+            bare=outcome.bare,
         )
         return fact, asides
 

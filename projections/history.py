@@ -33,6 +33,7 @@ from standby.events.facts import (
     TurnRequested,
     WaitEnded,
 )
+from standby.events.vocabulary import Failure
 
 __all__ = [
     "AttemptRecord",
@@ -43,6 +44,7 @@ __all__ = [
     "SkipRecord",
     "TurnHistory",
     "WaitRecord",
+    "hidden_attempts",
 ]
 
 CallReport = CallSucceeded | CallFailed | CallUnknown | LiveSwitchRequested
@@ -127,6 +129,20 @@ class TurnHistory(msgspec.Struct):
     ended_ms: int | None = None
     events: list[Happened] = []
     """Everything in order; empty when the history keeps no events."""
+
+
+def hidden_attempts(history: TurnHistory) -> tuple[int, ...]:
+    """Attempts that a history shown to readers leaves out (NOTE-8): errors that were recovered and had left
+    nothing but an empty message or reasoning. What is stored stays as it is."""
+    if not isinstance(history.end, TurnAnswered):
+        return ()
+    return tuple(attempt.decided.attempt for attempt in history.attempts if _bare(attempt))
+
+
+def _bare(attempt: AttemptRecord) -> bool:
+    if isinstance(attempt.report, CallFailed) and attempt.report.bare:
+        return True
+    return attempt.classified is not None and attempt.classified.reason is Failure.EMPTY_RESPONSE
 
 
 class History:

@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, NoReturn, TypeAlias
 
+from standby.engine.progress import TRYING_FALLBACK, fallback_attempted, retry_line
 from standby.engine.steps import CallModel, Repair, Settled, SettleUnknown, Step, Wait
 from standby.engine.turn import Turn
 from standby.engine.usage import usage_of
-from standby.events.decisions import NoticeDue, RetryScheduled
+from standby.events.decisions import NoticeDue
 from standby.events.errors import BadInput, BadReport, StandbyError, TurnLost
 from standby.events.facts import NoticeDelivered
 from standby.events.policy import Price
@@ -140,6 +141,8 @@ class Driver:
     # ---- the beginning -------------------------------------------------------------------------------------
 
     def _begin(self) -> Steps:
+        fields = self._ask.fields or {}
+        self._keys.meet((fields.get("model", ""), *(fields.get("fallbacks") or ())))
         yield Do(lambda: self._keys.observe(self._service))
         yield from self._log(self._start)
         if isinstance(self._step, Settled) and self._step.answered:
@@ -299,47 +302,30 @@ class Driver:
         """The wait as one line: which attempt comes next (rate limits), and how long it takes (REC-7)."""
         if step.because is not WaitBecause.RETRY:
             return
-        scheduled = (
-            d for c in reversed(self._held.commits) for d in c.decisions if isinstance(d, RetryScheduled)
-        )
-        last = next(scheduled, None)
-        of = last.of + 1 if last is not None else None
-        count = ""
-        if step.reason is Failure.RATE_LIMIT:
-            count = f" {step.retry + 1}" + (f"/{of}" if of is not None else "")
-        seconds = -(-(step.until_ms - self._now) // 1000)
         yield from self._say(
             Status(
                 kind=StatusKind.RETRY,
-                text=f"Retrying…{count} (in {max(1, seconds)} s)",
+                text=retry_line(step, self._now),
                 model=step.model,
                 reason=step.reason,
                 attempt=step.retry + 1,
-                of=of,
+                of=step.of + 1 if step.of else None,
                 until_ms=step.until_ms,
             )
         )
 
     def _say_fallback(self, step: CallModel) -> Steps:
         """A model is tried in place of another one that failed or was passed over in this turn (NOTE-6)."""
-        turn = self._turn
-        before = turn.attempts[-2] if len(turn.attempts) > 1 else None
-        skip = turn.skips[-1] if turn.skips else None
-        if skip is not None and (before is None or skip.before_attempt == step.attempt):
-            previous, reason = skip.model, skip.reason
-        elif before is not None:
-            previous, reason = before.model, before.reason
-        else:
-            return
-        if step.model in (previous, turn.selected):
+        event = fallback_attempted(self._turn, step.attempt)
+        if event is None:
             return
         yield from self._say(
             Status(
                 kind=StatusKind.FALLBACK,
-                text="Trying fallback model…",
-                model=step.model,
-                previous=previous,
-                reason=reason,
+                text=TRYING_FALLBACK,
+                model=event.trying,
+                previous=event.previous,
+                reason=event.reason,
             )
         )
 
@@ -354,7 +340,8 @@ class Driver:
             self._lost("it was answered elsewhere, and answers are not kept")
         handle = self._held
         notices: list[str] = []
-        if any(isinstance(d, NoticeDue) for commit in handle.commits for d in commit.decisions):
+        due = any(isinstance(d, NoticeDue) for commit in handle.commits for d in commit.decisions)
+        if due or settled.guidance is not None:
             notices = yield Do(lambda: handle.notices)
         if self._ask.on_notice is not None and notices:
             for notice in notices:
