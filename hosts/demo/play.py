@@ -7,7 +7,8 @@ that does not stand there.
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -31,29 +32,38 @@ from standby.hosts.service import Standby
 from standby.hosts.service import open as open_service
 from standby.hosts.settings import parse_settings
 
-__all__ = ["play"]
+__all__ = ["Line", "conversation", "play"]
 
 _POLL_S: Final = 0.03
 _CREDENTIALS: Final = (("openai", "work"), ("openai", "private"), ("anthropic", "work"))
 
 
-class _Turn(msgspec.Struct, forbid_unknown_fields=True):
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One thing that the user says, and how long they wait before."""
+
     say: str
     pause_ms: int = 0
 
 
 class _Conversation(msgspec.Struct, forbid_unknown_fields=True):
-    turn: tuple[_Turn, ...]
+    turn: tuple[Line, ...]
 
 
 def _file(name: str) -> str:
     return files("standby.hosts.demo").joinpath(name).read_text("utf-8")
 
 
-def play(log: Path, stage: Stage, script: Script | None = None) -> Report:
-    """Run the conversation on a new log at this path and show what happens; gives the proof of the log."""
+def conversation() -> tuple[Line, ...]:
+    """What the user says."""
+    return msgspec.convert(tomllib.loads(_file("conversation.toml")), _Conversation).turn
+
+
+def play(log: Path, stage: Stage, script: Script | None = None, lines: Sequence[Line] | None = None) -> Report:
+    """Run a conversation on a new log at this path and show what happens; gives the proof of the log.
+
+    Without a script or lines of one's own, those of the demo are played.
+    """
     script = script or parse(_file("script.toml"), "script.toml")
-    conversation = msgspec.toml.decode(_file("conversation.toml"), type=_Conversation)
     settings = parse_settings(_file("policy.toml"), "policy.toml")
     with ExitStack() as stack:
         first, second = (stack.enter_context(ScriptedProvider(script)) for _ in range(2))
@@ -77,7 +87,7 @@ def play(log: Path, stage: Stage, script: Script | None = None) -> Report:
             providers={"openai": first.base_url, "anthropic": second.root_url},
         )
         follower = stack.enter_context(_Follower(log, stage))
-        usages = [_turn(runner, follower, stage, n, turn) for n, turn in enumerate(conversation.turn, 1)]
+        usages = [_turn(runner, follower, stage, n, turn) for n, turn in enumerate(lines or conversation(), 1)]
         follower.drain()
         _stats(service, stage)
         _usage([usage for usage in usages if usage is not None], service, stage)
@@ -97,7 +107,7 @@ def _credentials() -> Iterator[CredentialStore]:
         yield store
 
 
-def _turn(runner: Runner, follower: "_Follower", stage: Stage, number: int, turn: _Turn) -> TurnUsage | None:
+def _turn(runner: Runner, follower: "_Follower", stage: Stage, number: int, turn: Line) -> TurnUsage | None:
     time.sleep(turn.pause_ms / 1000)
     stage.say(number, turn.say)
 

@@ -9,7 +9,7 @@ A provider's usual variable counts only at the provider's own address: its key i
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from standby.events.errors import BadInput
@@ -54,9 +54,17 @@ class Keys:
         self._store = store
         self._environ = os.environ if environ is None else environ
         self._told: tuple[object, object] | None = None
+        self._met: dict[str, None] = {}
+        """Providers of models that turns named besides the configured ones; they stay known."""
+
+    def meet(self, models: Iterable[str]) -> None:
+        """A turn names these models: their providers' usual keys count from now on."""
+        self._met.update(dict.fromkeys(model.partition("/")[0] for model in models if "/" in model))
 
     def observe(self, service: Standby) -> None:
         """Report to the log which credentials there are, when that is not what was reported before."""
+        if service.settings is None:
+            self._settings = Settings(policy=service.core.view.policy())
         profiles, order = self.profiles()
         if (profiles, order) != self._told:
             service.observe(profiles, order)
@@ -111,7 +119,8 @@ class Keys:
         policy = self._settings.policy
         chains = [policy.models, policy.images, *(agent.model for agent in policy.agents.values())]
         models = [model for chain in chains for model in (chain.primary, *(chain.fallbacks or ()))]
-        named = dict.fromkeys([*self._settings.providers, *(model.partition("/")[0] for model in models)])
+        configured = (model.partition("/")[0] for model in models if model)
+        named = dict.fromkeys([*self._settings.providers, *configured, *self._met])
         for provider in named:
             own = self._own(provider)
             if own.api_key_env or (provider not in have and self._variables(provider)):
