@@ -17,9 +17,9 @@ import queue
 import ssl
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, cast
+from typing import Final, Protocol, Self, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -265,7 +265,7 @@ class ProviderClient:
     ) -> Outcome:
         """Make one call and say what it came to; see `AsyncProviderClient.call`.
 
-        `on_text` runs in the calling thread. Once `cancel` is set the connection is closed within
+        `on_text` runs in the calling thread, outside the budget. Once `cancel` is set the connection is closed within
         some 20 ms, also while nothing comes in, and the outcome is a `CallFailed` of origin ABORT
         (unless the answer was complete by then).
         """
@@ -362,10 +362,24 @@ class _Side:
         self._thread.start()
 
     def stop(self) -> None:
-        closing: Coroutine[Any, Any, None] = self.client.aclose()
-        with contextlib.suppress(Exception):
-            asyncio.run_coroutine_threadsafe(closing, self.loop).result(_CLOSE_S)
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        """End the thread; what still runs on its loop is cancelled, as `asyncio.run` would do."""
+        ending = self._end()
+        try:
+            asyncio.run_coroutine_threadsafe(ending, self.loop).result(_CLOSE_S)
+        except (TimeoutError, RuntimeError):
+            ending.close()
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_CLOSE_S)
         if not self._thread.is_alive():
             self.loop.close()
+
+    async def _end(self) -> None:
+        await self.client.aclose()
+        # Streams that were left early are generators whose ends wait on this loop.
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self.loop.shutdown_asyncgens()
+        await self.loop.shutdown_default_executor()

@@ -226,24 +226,24 @@ def test_no_log_line_shows_a_key(call: Call, caplog: pytest.LogCaptureFixture) -
 def test_silence_ends_with_the_budget(call: Call, wire: Wire, reply: Reply, stage: Stage, partial: str) -> None:
     with ScriptedProvider({"m": [reply]}) as server:
         began = time.monotonic()
-        failure = failed(call(where(server, wire), "m", PROMPT, stream=True, timeout_ms=150))
-        assert 0.14 < time.monotonic() - began < 2
+        failure = failed(call(where(server, wire), "m", PROMPT, stream=True, timeout_ms=300))
+        assert 0.29 < time.monotonic() - began < 4
         assert server.wait_for_requests(1, ended=True), "the connection was left open"
         assert server.requests[0].ended == "client_left"
     assert (failure.code, failure.stage, failure.partial_text) == (Code.TIMED_OUT, stage, partial)
     assert failure.origin is Origin.TRANSPORT
-    assert "150 ms" in failure.message
+    assert "300 ms" in failure.message
 
 
 @pytest.mark.rule("REC-11")
 def test_progress_does_not_renew_the_budget(call: Call) -> None:
-    words = " ".join(["word"] * 100)
+    words = " ".join(["word"] * 300)
     with ScriptedProvider({"m": [Reply(answer=words, chunk_delay_ms=20)]}) as server:
         began = time.monotonic()
-        failure = failed(call(where(server), "m", PROMPT, stream=True, timeout_ms=200))
-        assert time.monotonic() - began < 1.5
+        failure = failed(call(where(server), "m", PROMPT, stream=True, timeout_ms=250))
+        assert time.monotonic() - began < 4
     assert failure.code == Code.TIMED_OUT
-    assert 0 < len(failure.partial_text.split()) < 15
+    assert len(failure.partial_text.split()) < 15
 
 
 def test_a_stream_that_hangs_after_its_answer_is_an_answer(call: Call) -> None:
@@ -251,8 +251,8 @@ def test_a_stream_that_hangs_after_its_answer_is_an_answer(call: Call) -> None:
     headers = {"content-type": "text/event-stream", "content-length": "9999"}
     with ScriptedProvider({"m": [Reply(body=body, headers=headers)]}) as server:
         began = time.monotonic()
-        assert text(call(where(server), "m", PROMPT, stream=True, timeout_ms=5_000)) == "ok"
-        assert time.monotonic() - began < 2
+        assert text(call(where(server), "m", PROMPT, stream=True, timeout_ms=9_000)) == "ok"
+        assert time.monotonic() - began < 4
 
 
 # Cancellation
@@ -281,17 +281,33 @@ def test_cancelling_the_task_closes_the_connection(reply: Reply) -> None:
 )
 def test_a_set_token_ends_a_synchronous_call(reply: Reply, stage: Stage, partial: str) -> None:
     token = threading.Event()
+    set_at: list[float] = []
+    said: list[str] = []
+    begun = threading.Event()
+
+    def take(piece: str) -> None:
+        said.append(piece)
+        begun.set()
+
+    def cancel_later(server: ScriptedProvider) -> None:
+        assert server.wait_for_requests(1)
+        assert not partial or begun.wait(5)
+        time.sleep(0.05)
+        set_at.append(time.monotonic())
+        token.set()
+
     with ScriptedProvider({"m": [reply]}) as server, ProviderClient() as client:
-        threading.Timer(0.15, token.set).start()
-        began = time.monotonic()
-        said: list[str] = []
-        outcome = client.call(where(server), "m", PROMPT, stream=True, on_text=said.append, cancel=token)
-        assert time.monotonic() - began < 1
+        canceller = threading.Thread(target=cancel_later, args=(server,))
+        canceller.start()
+        outcome = client.call(where(server), "m", PROMPT, stream=True, on_text=take, cancel=token)
+        canceller.join()
+        assert time.monotonic() - set_at[0] < 3
         assert server.wait_for_requests(1, ended=True)
         assert server.requests[0].ended == "client_left"
     failure = failed(outcome)
     assert (failure.code, failure.origin) == (Code.CANCELLED, Origin.ABORT)
     assert (failure.stage, failure.partial_text, failure.delivered) == (stage, partial, bool(partial))
+    assert "".join(said) == partial
 
 
 def test_a_token_that_is_set_before_the_call_sends_nothing() -> None:
@@ -360,7 +376,7 @@ def test_a_call_after_a_broken_one_gets_a_connection_of_its_own(call: Call) -> N
 
 
 def test_many_threads_share_a_client() -> None:
-    with ScriptedProvider({}, default=answer("ok", delay_ms=150)) as server, ProviderClient() as client:
+    with ScriptedProvider({}, default=answer("ok", delay_ms=400)) as server, ProviderClient() as client:
         outcomes: list[Outcome] = []
         threads = [
             threading.Thread(target=lambda: outcomes.append(client.call(where(server), "m", PROMPT)))
@@ -371,7 +387,7 @@ def test_many_threads_share_a_client() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert time.monotonic() - began < 1, "the calls waited for each other"
+        assert time.monotonic() - began < 2.5, "the calls waited for each other"
     assert [text(outcome) for outcome in outcomes] == ["ok"] * 8
 
 
