@@ -31,6 +31,10 @@ _MAGIC = b"SQLite format 3\0"
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 _POLL_S = (0.0002, 0.002)
 _KEEP_CHECKPOINTS = 2
+# Cast, so that a value of another type in a file that was tampered with is bytes whose hash does not fit.
+_TAIL = (
+    "SELECT position, CAST(body AS BLOB), CAST(hash AS BLOB) FROM commits WHERE position > ? ORDER BY position"
+)
 _ASIDE = "SELECT alias, kind, subject, salt, text FROM asides"
 
 
@@ -43,7 +47,7 @@ class _SQLiteTransaction:
         return map(
             Row._make,
             self._connection.execute(
-                "SELECT position, body, hash FROM commits WHERE position > ? ORDER BY position",
+                _TAIL,
                 (after,),
             ),
         )
@@ -155,7 +159,7 @@ class SQLiteStore:
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         try:
             for row in connection.execute(
-                "SELECT position, body, hash FROM commits WHERE position > ? ORDER BY position",
+                _TAIL,
                 (after,),
             ):
                 position = row[0]
@@ -201,7 +205,9 @@ class SQLiteStore:
 
 
 def _head(connection: sqlite3.Connection) -> Head:
-    found = connection.execute("SELECT position, hash FROM commits ORDER BY position DESC LIMIT 1").fetchone()
+    found = connection.execute(
+        "SELECT position, CAST(hash AS BLOB) FROM commits ORDER BY position DESC LIMIT 1"
+    ).fetchone()
     return START if found is None else Head(found[0], found[1])
 
 
