@@ -265,9 +265,9 @@ class ProviderClient:
     ) -> Outcome:
         """Make one call and say what it came to; see `AsyncProviderClient.call`.
 
-        `on_text` runs in the calling thread, outside the budget. Once `cancel` is set the connection is closed within
-        some 20 ms, also while nothing comes in, and the outcome is a `CallFailed` of origin ABORT
-        (unless the answer was complete by then).
+        `on_text` runs in the calling thread, outside the budget. Once `cancel` is set the connection is
+        closed within some 20 ms, also while nothing comes in, and the outcome is a `CallFailed` of origin
+        ABORT (unless the answer was complete by then).
         """
         side = self._started()
         reading = Reading(endpoint, model, secret)

@@ -519,5 +519,5 @@ def test_known_providers_need_nothing_else() -> None:
 )
 def test_an_endpoint_that_cannot_be_used_is_refused(options: dict[str, str], words: str) -> None:
     with pytest.raises(BadInput, match=words) as caught:
-        endpoint("elsewhere", **options)  # type: ignore[arg-type]
+        endpoint("elsewhere", **options)  # type: ignore[arg-type]  # texts stand for the wire too
     assert KEY not in str(caught.value)
