@@ -16,7 +16,16 @@ from standby.events.policy import Policy
 from standby.events.vocabulary import Failure, SkipBecause, TurnEnd
 from standby.projections.health import enforced
 
-__all__ = ["attempt_line", "fail", "failure_message", "run_out", "soonest", "soonest_expiry"]
+__all__ = [
+    "attempt_detail",
+    "attempt_line",
+    "fail",
+    "failure_message",
+    "run_out",
+    "skip_detail",
+    "soonest",
+    "soonest_expiry",
+]
 
 
 def fail(
@@ -119,10 +128,33 @@ def attempt_line(attempt: Attempt) -> str:
         return f"{attempt.model}: answered"
     if attempt.reason is None:
         return f"{attempt.model}: not finished" if attempt.ended_ms is None else f"{attempt.model}: left"
+    return f"{attempt.model}: {attempt_detail(attempt)}"
+
+
+def attempt_detail(attempt: Attempt) -> str:
+    """Why an attempt failed: reason, status and code; "" if it did not."""
+    if attempt.reason is None:
+        return ""
     marks = [f"HTTP {attempt.status}"] if attempt.status is not None else []
     marks += [attempt.code] if attempt.code else []
-    said = f" ({', '.join(marks)})" if marks else ""
-    return f"{attempt.model}: {attempt.reason.value.replace('_', ' ')}{said}"
+    return attempt.reason.value.replace("_", " ") + (f" ({', '.join(marks)})" if marks else "")
+
+
+def skip_detail(model: str, because: SkipBecause, reason: Failure | None) -> str:
+    """Why a candidate was passed over, in one line."""
+    provider = model.partition("/")[0]
+    why = reason.value.replace("_", " ") if reason is not None else ""
+    match because:
+        case SkipBecause.COOLDOWN:
+            return f"provider {provider} is in cooldown ({why})"
+        case SkipBecause.CHECKED_ALREADY:
+            return f"provider {provider} is in cooldown (checked already in this turn)"
+        case SkipBecause.AUTH:
+            return f"provider {provider} has {why} issue (skipping all models)"
+        case SkipBecause.SKIP_MARKER:
+            return f"recent {why} failure of {model} in this session"
+        case _:
+            return because.value.replace("_", " ")
 
 
 def failure_message(turn: Turn, now_ms: int) -> str:

@@ -127,6 +127,7 @@ class Group:
         trace: TracebackType | None,
     ) -> None:
         core = self._core
+        made: list[Commit] = []
         try:
             if self._own is not None:
                 core.transaction = None
@@ -137,8 +138,11 @@ class Group:
                 except BaseException:
                     core.distrust()
                     raise
+                made, core.made = core.made, made
         finally:
             core.lock.release()
+        if made:
+            core.tell(made)
 
 
 class Core:
@@ -170,6 +174,9 @@ class Core:
         self.transaction: Transaction | None = None
         """The transaction that is open; use `group`."""
         self._stale = False
+        self._watchers: list[Callable[[Commit], None]] = []
+        self.made: list[Commit] = []
+        """Commits of the open transaction that watchers are told of once it is written."""
         self._aliases: dict[tuple[str, str], str] = {}
         self.view = load_view(store)
         self._folded_from = self.view.position
@@ -225,6 +232,17 @@ class Core:
     def distrust(self) -> None:
         """A transaction failed: the view may hold what was not written and is read again."""
         self._stale = True
+        self.made.clear()
+
+    def watch(self, watcher: Callable[[Commit], None]) -> None:
+        """Call `watcher` with each commit that is made here, after it was written."""
+        self._watchers.append(watcher)
+
+    def tell(self, made: list[Commit]) -> None:
+        """Tell the watchers of what was written."""
+        for commit in made:
+            for watcher in self._watchers:
+                watcher(commit)
 
     def _catch_up(self, transaction: Transaction) -> None:
         if self._stale:
@@ -253,6 +271,8 @@ class Core:
         row = transaction.append(body)
         adopt(view, draft, commit)
         view.hash = row.hash
+        if self._watchers:
+            self.made.append(commit)
         return commit
 
     # ---- names ---------------------------------------------------------------------------------------------
