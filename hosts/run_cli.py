@@ -1,33 +1,16 @@
 """The command `standby run`: one turn, or a conversation, against configured providers.
 
-The answer goes to standard output while it comes in; notices and the passing line of a recovery go to standard
-error, so that a piped answer is the answer alone. A conversation lives in this process: the log keeps no texts
-of either side.
+What does the work is imported when the command runs (`run_talk`), so that other commands start without an HTTP
+client.
 """
 
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
-import platformdirs
 import typer
-from rich.console import Console
-from rich.text import Text
 
-from standby.engine.steps import Settled
-from standby.events.errors import BadInput, TurnFailed
-from standby.events.vocabulary import SelectionSource
+from standby.events.errors import BadInput
 from standby.hosts.cli.options import AgentName, AsJson, LogPath, PolicyPath, StatePath, log_path
-from standby.hosts.cli.output import Out, clean, clock_time, remark
-from standby.hosts.credentials import CredentialStore
-from standby.hosts.providers.values import Prompt
-from standby.hosts.runner import Runner, Status, TurnResult
-from standby.hosts.service import open as open_service
-from standby.hosts.settings import Settings, load_settings, with_environment
 
 __all__ = ["run_command"]
 
@@ -55,16 +38,18 @@ def run_command(
     as_json: AsJson = False,
 ) -> None:
     """Ask a model, with everything that standby does when it fails. Exit 0: answered, 1: not, 2: bad input."""
-    settings = _settings(policy)
-    where = log_path(log)
-    if str(where) != ":memory:":
-        where.parent.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        service = stack.enter_context(open_service(where, settings))
-        keys = stack.enter_context(CredentialStore.for_agent(agent, root=state))
-        runner = stack.enter_context(Runner(service, credentials=keys))
-        line = stack.enter_context(_passing(shown=not as_json))
-        talk = _Talk(runner, line, session, agent, model, system, timeout_s, stream, as_json)
+    from standby.hosts.run_talk import Manner, talking
+
+    manner = Manner(
+        session=session,
+        agent=agent,
+        model=model or "",
+        system=system,
+        timeout_ms=None if timeout_s is None else round(timeout_s * 1000),
+        stream=stream and not as_json,
+        as_json=as_json,
+    )
+    with talking(policy, log_path(log), state, manner) as talk:
         if prompt is None and sys.stdin.isatty():
             talk.loop()
             return
@@ -74,163 +59,3 @@ def run_command(
         answered = talk.turn(text)
     if not answered:
         raise typer.Exit(1)
-
-
-def _settings(given: Path | None) -> Settings | None:
-    """The settings file that was named, else the user's own, if there is one."""
-    path = given or Path(platformdirs.user_config_dir("standby", appauthor=False)) / "standby.toml"
-    if given is None and not path.exists():
-        return None
-    settings = with_environment(load_settings(path), os.environ)
-    for warning in settings.warnings:
-        remark(warning)
-    return settings
-
-
-@contextmanager
-def _passing(*, shown: bool) -> Iterator[Callable[[Status | None], None]]:
-    """A line on the terminal that says what is going on, and goes away; None takes it away, too."""
-    console = Console(stderr=True)
-    spinner = console.status("")
-    running = False
-
-    def show(status: Status | None) -> None:
-        nonlocal running
-        text = "" if status is None else status.text
-        if running and not text:
-            spinner.stop()
-        elif text:
-            spinner.update(Text(text))
-            spinner.start()
-        running = bool(text)
-
-    if not shown or not console.is_terminal:
-        yield lambda status: None
-        return
-    try:
-        yield show
-    finally:
-        show(None)
-
-
-class _Talk:
-    """Turns one after the other; what was said so far goes along with each."""
-
-    def __init__(
-        self,
-        runner: Runner,
-        line: Callable[[Status | None], None],
-        session: str,
-        agent: str,
-        model: str | None,
-        system: str | None,
-        timeout_s: float | None,
-        stream: bool,
-        as_json: bool,
-    ) -> None:
-        self._runner = runner
-        self._line = line
-        self._session = session
-        self._agent = agent
-        self._model = model or ""
-        self._system = system
-        self._timeout_ms = None if timeout_s is None else round(timeout_s * 1000)
-        self._stream = stream and not as_json
-        self._as_json = as_json
-        self._said: list[dict[str, Any]] = []
-        self._open = False
-        """Text was written and its line is not finished."""
-
-    def loop(self) -> None:
-        """Ask for prompts until the input ends."""
-        while True:
-            try:
-                text = input("> ")
-            except (EOFError, KeyboardInterrupt):
-                print()
-                return
-            if not text.strip():
-                continue
-            try:
-                self.turn(text)
-            except KeyboardInterrupt:
-                self._finish_line()
-                remark("The turn was cancelled.")
-
-    def turn(self, text: str) -> bool:
-        """Run one turn and show how it ended; says whether it was answered."""
-        asked = {"role": "user", "content": text}
-        try:
-            result = self._runner.run(
-                session=self._session,
-                agent=self._agent,
-                model=self._model,
-                source=SelectionSource.CALLER if self._model else SelectionSource.DEFAULT,
-                prompt=Prompt(messages=(*self._said, asked), system=self._system),
-                timeout_ms=self._timeout_ms,
-                on_text=self._text if self._stream else None,
-                on_status=self._line,
-                on_notice=self._notice,
-            )
-        except TurnFailed as error:
-            self._failed(error)
-            return False
-        self._said += [asked, {"role": "assistant", "content": result.text}]
-        self._answered(result)
-        return True
-
-    def _text(self, text: str) -> None:
-        self._line(None)
-        sys.stdout.write(text)
-        sys.stdout.flush()
-        self._open = not text.endswith("\n")
-
-    def _finish_line(self) -> None:
-        self._line(None)
-        if self._open:
-            sys.stdout.write("\n")
-            sys.stdout.flush()
-            self._open = False
-
-    def _notice(self, notice: str) -> None:
-        self._finish_line()
-        if not self._as_json:
-            remark(notice)
-
-    def _answered(self, result: TurnResult) -> None:
-        self._finish_line()
-        if self._as_json:
-            usage = result.usage
-            Out().json(
-                {
-                    **_record(result.settled, self._session),
-                    "text": result.text,
-                    "tool_calls": list(result.tool_calls),
-                    "stop": result.stop,
-                    "notices": result.notices,
-                    "usage": {"input": usage.input, "output": usage.output, "cached": usage.cached},
-                    "cost": None if usage.cost is None else str(usage.cost),
-                }
-            )
-        elif not self._stream:
-            print(result.text)
-
-    def _failed(self, error: TurnFailed) -> None:
-        self._finish_line()
-        if self._as_json:
-            first = None if error.__cause__ is None else str(error.__cause__)
-            record = _record(error.settled, self._session)
-            Out().json({**record, "message": str(error), "first_failure": first})
-        remark(str(error))
-        if error.soonest_ms is not None:
-            remark(f"{clean(error.soonest_model)} can be tried again at {clock_time(error.soonest_ms)}.")
-        remark(f"Why: standby explain {error.turn}")
-
-
-def _record(settled: Settled, session: str) -> dict[str, Any]:
-    """The record of a turn as plain values."""
-    plain: dict[str, Any] = msgspec.to_builtins(settled)
-    for attempt in plain["attempts"]:
-        attempt.pop("text", None)
-    plain.pop("usages", None)
-    return {"session": session, **plain}

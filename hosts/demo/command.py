@@ -8,9 +8,6 @@ import typer
 
 from standby.events.errors import BadInput
 from standby.hosts.cli.options import AsJson
-from standby.hosts.demo.play import play
-from standby.hosts.demo.stage import Stage
-from standby.hosts.scripted.script import load
 
 __all__ = ["demo_command"]
 
@@ -25,6 +22,11 @@ def demo_command(
     as_json: AsJson = False,
 ) -> None:
     """Watch a conversation survive its providers: about 15 seconds, no network, nothing to set up."""
+    # Imported here, so that other commands start without an HTTP client.
+    from standby.hosts.demo.play import play
+    from standby.hosts.demo.stage import Stage
+    from standby.hosts.scripted.script import load
+
     replies = None if script is None else load(script)
     if log is not None and log.exists():
         raise BadInput(f"{log} exists already; the demo begins a log of its own, so name another path")
