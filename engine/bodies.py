@@ -21,7 +21,7 @@ import msgspec
 from standby.engine.rows.words import fold, squash
 from standby.engine.timing import WAIT_FIELDS
 
-__all__ = ["Pieces", "read_body"]
+__all__ = ["Pieces", "bounded_text", "read_body"]
 
 HEAD_BYTES = 49_152
 TAIL_BYTES = 16_384
@@ -320,6 +320,11 @@ def _page_text(text: str) -> str:
 
 def _bounded(body: str, head: int, tail: int) -> str:
     return body if len(body) <= head + tail else body[:head] + "\n" + body[-tail:]
+
+
+def bounded_text(text: str) -> str:
+    """The two ends of a text that is longer than what phrases and waits are looked for in."""
+    return text if len(text) <= _TEXT_HEAD + _TEXT_TAIL else _bounded(text, _TEXT_HEAD, _TEXT_TAIL)
 
 
 def read_body(pieces: Pieces, body: object) -> None:

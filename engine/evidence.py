@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from standby.engine.bodies import Pieces, read_body
+from standby.engine.bodies import Pieces, bounded_text, read_body
 from standby.engine.masking import mask
-from standby.engine.rows import TABLE, compiled_operator_rows, phrasebook
+from standby.engine.rows import TABLE, compiled_operator_rows, find_phrases
 from standby.engine.rows.providers import EAST_ZONE, families_exact
 from standby.engine.rows.words import Words, fold, squash
 from standby.engine.timing import waits_of
@@ -188,10 +188,10 @@ def extract(
     if pieces.headers:
         headers = pieces.headers | headers
     pieces.texts.sort()
-    folded = [fold(text) for text in dict.fromkeys([text for _, text in pieces.texts])]
+    folded = [fold(bounded_text(text)) for text in dict.fromkeys([text for _, text in pieces.texts])]
     words = Words(folded)
     status, place = _status_of(reply, pieces, folded)
-    hits = (*_marks(pieces, words, folded, place), *phrasebook().find(words))
+    hits = (*_marks(pieces, words, folded, place), *find_phrases(words, status))
     if extra_rows:
         hits = (*compiled_operator_rows(extra_rows).find(folded, words), *hits)
     code = reply.code or _named(pieces, 0)

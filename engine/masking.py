@@ -28,7 +28,9 @@ _AFTER_NAME = re.compile(
 _NAMES = ("authorization", "bearer", "basic", "password", "secret", "token", "key")
 _HEADERS = frozenset({"authorization", "bearer", "basic", "password", "secret"})
 _MAIL = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@[A-Za-z0-9\-]{1,63}(?:\.[A-Za-z0-9\-]{1,63}){1,5}")
-_SHORT_KEY = re.compile(r"\b(?:sk|pk|gsk|xai|hf|ghp|AKIA|AIza)[-_][A-Za-z0-9_\-*.]{3,400}")
+_SPLIT = re.compile(r"[./\-_~=]")
+_SHORT_STARTS = ("sk-", "sk_", "pk-", "pk_", "xai-", "hf_", "ghp_")
+_SHORT_KEY = re.compile(r"\b(?:g?sk|pk|xai|hf|ghp)[-_][A-Za-z0-9_\-*.]{3,400}")
 _OPAQUE_LENGTH = 32
 
 
@@ -38,7 +40,9 @@ def _is_secret(run: str) -> bool:
         return len(run) >= 64
     if run.startswith(_PREFIXES):
         return True
-    for part in re.split(r"[./\-_~=]", run):
+    if len(run) < _OPAQUE_LENGTH:
+        return "***" in run
+    for part in _SPLIT.split(run):
         if len(part) >= _OPAQUE_LENGTH and not part.isalpha() and not part.isdigit():
             return True
     return "***" in run
@@ -88,7 +92,8 @@ def mask(text: str, secrets: Collection[str] = ()) -> str:
     if "@" in text:
         text = _MAIL.sub(MASK, text)
     text = _mask_named(text)
-    text = _RUN.sub(_mask_run, text)
-    if "k-" in text or "k_" in text:
+    if any(map(_is_secret, _RUN.findall(text))):
+        text = _RUN.sub(_mask_run, text)
+    if any(start in text for start in _SHORT_STARTS):
         text = _SHORT_KEY.sub(MASK, text)
     return text

@@ -356,8 +356,8 @@ def waits_of(
     """All waits that a reply states, each once, in the order headers, fields, text.
 
     `headers` have lower-case names, `fields` squashed names (`WAIT_FIELDS`); `texts` are folded, and `words`
-    are the base words that occur in them. Dates count from `received_ms` (epoch ms; 0 for unknown, then from the
-    reply's own `date` header, else not at all). `hours_east` is the zone of dates that name none.
+    are the base words that occur in them. Dates count from `received_ms` (epoch ms; 0 for unknown, then from
+    the reply's own `date` header, else not at all). `hours_east` is the zone of dates that name none.
     """
     found: list[StatedWait] = []
     windows: list[StatedWait] = []

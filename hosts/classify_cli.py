@@ -136,7 +136,7 @@ def _text(given: dict[str, Any], name: str) -> str | None:
     raise BadInput(f"{name} must be text or null, not {type(value).__name__}")
 
 
-def _reply(given: dict[str, Any]) -> tuple[Reply, str]:
+def _reply(given: dict[str, Any], ruleset: str) -> tuple[Reply, str]:
     """The reply and the ruleset that one input object asks for."""
     unknown = sorted(set(given) - _FIELDS)
     if unknown and not (set(given) & _FIELDS):
@@ -171,7 +171,7 @@ def _reply(given: dict[str, Any]) -> tuple[Reply, str]:
         origin=origin,
         received_ms=received or (0 if has_date else time.time_ns() // 1_000_000),
     )
-    return reply, _known(_text(given, "ruleset") or DEFAULT_RULESET)
+    return reply, _known(_text(given, "ruleset") or ruleset)
 
 
 def _header_value(value: object) -> str:
@@ -189,8 +189,10 @@ def _lines() -> Iterator[tuple[int, bytes]]:
 # --- output -------------------------------------------------------------------------------------------------
 
 
-def _answer(given: dict[str, Any], own: tuple[OperatorRow, ...]) -> tuple[dict[str, Any], Reading]:
-    reply, ruleset = _reply(given)
+def _answer(
+    given: dict[str, Any], ruleset: str, own: tuple[OperatorRow, ...]
+) -> tuple[dict[str, Any], Reading]:
+    reply, ruleset = _reply(given, ruleset)
     evidence = extract(reply, limit_bytes=0, extra_rows=own).evidence
     reading = classify(evidence, ruleset=ruleset, extra_rows=own)
     answer: dict[str, Any] = {"id": given["id"]} if "id" in given else {}
@@ -230,10 +232,8 @@ def _answer_lines(ruleset: str, own: tuple[OperatorRow, ...]) -> None:
             raise BadInput(f"line {number} is not JSON: {error}") from None
         if not isinstance(given, dict):
             raise BadInput(f"line {number} must hold a JSON object, not {type(given).__name__}")
-        if given.get("ruleset") is None:
-            given["ruleset"] = ruleset
         try:
-            answer, _ = _answer(given, own)
+            answer, _ = _answer(given, ruleset, own)
         except BadInput as error:
             raise BadInput(f"line {number}: {error}") from None
         out.write(msgspec.json.encode(answer).decode() + "\n")
@@ -241,7 +241,7 @@ def _answer_lines(ruleset: str, own: tuple[OperatorRow, ...]) -> None:
 
 
 def _answer_one(given: dict[str, Any], own: tuple[OperatorRow, ...], *, as_json: bool) -> None:
-    answer, reading = _answer(given, own)
+    answer, reading = _answer(given, given["ruleset"], own)
     if as_json:
         typer.echo(msgspec.json.encode(answer).decode())
         return

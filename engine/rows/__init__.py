@@ -15,10 +15,11 @@ from standby.engine.rows.operator import OperatorTable, check_operator_rows
 from standby.engine.rows.phrases import Phrasebook, Say, say
 from standby.engine.rows.providers import FamilyFinder, families_containing, families_exact
 from standby.engine.rows.says_access import ACCESS_SAYS
-from standby.engine.rows.says_quota import QUOTA_SAYS
+from standby.engine.rows.says_quota import QUOTA_SAYS, SPLIT_402_SAYS
 from standby.engine.rows.says_request import REQUEST_SAYS
 from standby.engine.rows.says_service import SERVICE_SAYS
 from standby.engine.rows.says_transport import TRANSPORT_SAYS
+from standby.engine.rows.words import Words
 from standby.events.evidence import OperatorRow
 from standby.events.vocabulary import Failure
 
@@ -33,6 +34,7 @@ __all__ = [
     "Table",
     "check_operator_rows",
     "compiled_operator_rows",
+    "find_phrases",
     "phrasebook",
     "ruleset_table",
 ]
@@ -47,9 +49,11 @@ SCOPED_SAYS = (
     say("not-found.words", "not found"),
 )
 
-SAYS: tuple[Say, ...] = (
+GENERAL_SAYS: tuple[Say, ...] = (
     *QUOTA_SAYS, *REQUEST_SAYS, *SERVICE_SAYS, *TRANSPORT_SAYS, *ACCESS_SAYS, *SCOPED_SAYS,
 )  # fmt: skip
+SAYS = (*GENERAL_SAYS, *SPLIT_402_SAYS)
+"""All phrase lines. Those of the 402 split are looked for only where a 402 is."""
 
 
 class RulesetTable(msgspec.Struct, frozen=True):
@@ -73,9 +77,17 @@ RULESETS = {
 
 
 @cache
-def phrasebook() -> Phrasebook:
-    """All phrases, compiled once."""
-    return Phrasebook(SAYS)
+def phrasebook(with_402: bool = False) -> Phrasebook:
+    """The phrases of every reply, or those that only count beside a 402; compiled once."""
+    return Phrasebook(SPLIT_402_SAYS if with_402 else GENERAL_SAYS)
+
+
+def find_phrases(words: Words, status: int | None) -> tuple[str, ...]:
+    """Ids of all phrase lines that a reply says, in table order."""
+    found = phrasebook().find(words)
+    if status == 402 or "402" in words.unique:
+        found += phrasebook(True).find(words)
+    return found
 
 
 @lru_cache(maxsize=32)

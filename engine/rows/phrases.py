@@ -66,6 +66,8 @@ class _Pattern(msgspec.Struct):
     any_of: tuple[frozenset[str], ...] = ()
     """For each position with alternatives the words of which one must occur."""
     anchors: tuple[str, ...] = ()
+    pieces: tuple[str, ...] = ()
+    """For scripts without spaces: what has to occur at all."""
 
 
 def _elements(pattern: str) -> list[_Element | int | str]:
@@ -105,8 +107,9 @@ def _expression(elements: Iterable[_Element | int | str]) -> str:
 
 def _compile(pattern: str, index: int) -> _Pattern:
     if not pattern.isascii():
-        pieces = [re.escape(piece.replace(" ", "")) for piece in fold(pattern).split("~")]
-        return _Pattern(index, regex=re.compile(rf"[^\n]{{0,{_DENSE_GAP}}}?".join(pieces)))
+        pieces = tuple(piece.replace(" ", "") for piece in fold(pattern).split("~"))
+        gap = rf"[^\n]{{0,{_DENSE_GAP}}}?"
+        return _Pattern(index, regex=re.compile(gap.join(map(re.escape, pieces))), pieces=pieces)
     elements = _elements(pattern)
     solid = [e for e in elements if isinstance(e, _Element) and not e.optional]
     single = [e.alternatives[0] for e in solid if len(e.alternatives) == 1]
@@ -129,6 +132,10 @@ def _anchor_choices(pattern: str) -> list[tuple[str, ...]]:
             if all(words):
                 choices.append(words)
     return choices
+
+
+def _search(pattern: _Pattern, text: str) -> bool:
+    return pattern.regex is not None and pattern.regex.search(text) is not None
 
 
 class Phrasebook:
@@ -172,8 +179,9 @@ class Phrasebook:
                 else:
                     if pattern.regex.search(flat):
                         found.add(pattern.index)
-        if words.dense:
+        dense = words.dense
+        if dense:
             for pattern in self._dense:
-                if pattern.regex is not None and pattern.regex.search(words.dense):
+                if all(piece in dense for piece in pattern.pieces) and _search(pattern, dense):
                     found.add(pattern.index)
         return tuple([self.says[number].id for number in sorted(found)])

@@ -7,7 +7,7 @@ only say what was *said*; which reading wins is the business of the decision row
 
 from standby.engine.rows.phrases import say
 
-__all__ = ["QUOTA_SAYS"]
+__all__ = ["QUOTA_SAYS", "SPLIT_402_SAYS"]
 
 BILLING = (
     say("billing.payment-required", "payment require|required", "payment is require|required"),
@@ -274,7 +274,7 @@ PERIODIC = (
     say("periodic.out-of-usage", "out of ~2 usage", "used all ~3 usage", "reach ~5 usage limit"),
 )
 
-SPLIT_402 = (
+SPLIT_402_SAYS = (
     say("window402.limit", "subscription quota limit"),
     say("refresh402.window", "automatic quota refresh", "rolling time window"),
     say(
@@ -366,4 +366,4 @@ FLAGS = (
     say("tpm.words", "tpm", "token per minute", "itpm", "otpm", "tokens per minute"),
 )
 
-QUOTA_SAYS = (*BILLING, *RATE, *PERIODIC, *SPLIT_402, *FLAGS)
+QUOTA_SAYS = (*BILLING, *RATE, *PERIODIC, *FLAGS)

@@ -7,8 +7,9 @@ import pytest
 
 from standby.engine.classify import Reading, read, recognised
 from standby.engine.evidence import Reply
-from standby.events.vocabulary import Failure as F
-from standby.events.vocabulary import Origin, RefusalKind, Stage
+from standby.events.vocabulary import Failure, Origin, RefusalKind, Stage
+
+F = Failure
 
 NEW, OLD = "2026-10", "2026-04"
 BOTH = (NEW, OLD)
@@ -507,8 +508,8 @@ def test_organisation_tokens_per_minute() -> None:
         "Rate limit reached for m in organization org-x on tokens per min (TPM): Limit 30, Used 29, Requested 4"
     )
     assert reading(text, 429, "openai").organisation_tpm
-    anthropic = {"type": "error", "error": {"type": "rate_limit_error", "message": (
-        "This request would exceed your organization's rate limit of 30,000 input tokens per minute")}}  # fmt: skip
+    words = "This request would exceed your organization's rate limit of 30,000 input tokens per minute"
+    anthropic = {"type": "error", "error": {"type": "rate_limit_error", "message": words}}
     assert reading(anthropic, 429, "anthropic").organisation_tpm
     assert not reading("Rate limit reached on requests per min (RPM): Limit 3", 429, "openai").organisation_tpm
     assert not reading("Rate limit reached for your key on tokens per min", 429).organisation_tpm

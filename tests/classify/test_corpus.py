@@ -14,8 +14,8 @@ from tests.classify.cases import DATA, Case, is_read, load, reading_of, said, wa
 CASES = load("failures_recorded.jsonl")
 
 CONTRADICTED = {
-    # The record lost the error type that decided these: the same nine words are read once as a server error, once
-    # as overload and once as nothing. "Not available" alone says nothing about the model.
+    # The record lost the error type that decided these: the same words are read once as a server error, once as
+    # overload and once as nothing. "Not available" alone says nothing about the model.
     "new-0225": ("CLS-21", None),
     "new-0229": ("CLS-21", None),
     # Here too the type is missing, and two words without any other evidence name no class.
@@ -64,8 +64,8 @@ def test_shipped_cases_equal_the_recorded_ones() -> None:
         ]
 
 
-# Timing cases of the recorded scenarios: (id, text, headers, milliseconds). What a document says goes before what
-# the released code answered, and OURS-4 before both (s-0131: a fraction of a second is a wait).
+# Timing cases of the recorded scenarios: (id, text, headers, milliseconds). What a document says goes before
+# what the released code answered, and OURS-4 before both (s-0131: a fraction of a second is a wait).
 NOW_MS = 1_700_000_000_000
 RETRY_TIMING = [
     ("s-0119", "Rate limit reached for gpt-x. Please try again in 6s.", {}, 6_000),
