@@ -48,6 +48,8 @@ class Ask:
     on_status: Callable[[Any], Any] | None = None
     on_notice: Callable[[str], Any] | None = None
     repair: Repairing | None = None
+    continues: Callable[[Prompt], Prompt] | None = None
+    """Turns the prompt into the continuation of the transcript that the caller keeps (REC-6)."""
     fields: TurnFields | None = None
 
 

@@ -34,7 +34,7 @@ from standby.hosts.providers.values import (
     Outcome,
 )
 from standby.hosts.runner.ask import Ask, runs_tools_itself
-from standby.hosts.runner.effects import Call, Do, Effect, Sleep, Status, StatusKind, Tell
+from standby.hosts.runner.effects import Call, Claimed, Do, Effect, Sleep, Status, StatusKind, Tell
 from standby.hosts.runner.keys import Keys
 from standby.hosts.runner.outcomes import TurnResult, failed, failed_here, failure_of, succeeded
 from standby.hosts.service import Failed, Standby, TurnHandle, Unknown
@@ -209,11 +209,14 @@ class Driver:
         return self._turn.request.deadline_ms if self._turn.request else None
 
     def _call(self, step: CallModel) -> Steps:
+        prompt = self._ask.prompt
         if step.continuation:
-            raise BadReport(
-                f"turn {step.turn} continues a transcript, which the runner does not keep; "
-                "drive it with `Standby.reopen`"
-            )
+            if self._ask.continues is None:
+                raise BadReport(
+                    f"turn {step.turn} continues a transcript, which the runner does not keep; "
+                    "give it `continues`, or drive the turn with `Standby.reopen`"
+                )
+            prompt = self._ask.continues(prompt)
         yield from self._say_fallback(step)
         ready = yield Do(lambda: self._ready(step))
         if isinstance(ready, Failed):
@@ -224,10 +227,10 @@ class Driver:
         budget = min(budgets, default=TIMEOUT_MS)
         if self._deadline is not None:
             budget = max(1, min(budget, self._deadline - self._now))
-        outcome: Outcome = yield Call(
+        outcome: Outcome | Claimed = yield Call(
             where,
             step.model_id,
-            replace(self._ask.prompt, tools=()) if step.finalize else self._ask.prompt,
+            replace(prompt, tools=()) if step.finalize else prompt,
             secret,
             self._ask.stream,
             budget,
@@ -247,8 +250,12 @@ class Driver:
             self._keys.observe(self._service)
             return failed_here("missing_api_key", str(error), self._now)
 
-    def _report(self, step: CallModel, outcome: Outcome, secret: Secret | None) -> Steps:
+    def _report(self, step: CallModel, outcome: Outcome | Claimed, secret: Secret | None) -> Steps:
         now = self._now
+        if isinstance(outcome, Claimed):
+            claim, self._answer = outcome.report, outcome.answer
+            yield from self._move(lambda: self._held.report(claim, attempt=step.attempt))
+            return
         if isinstance(outcome, CallSucceeded):
             self._answer = outcome.answer
             answered = succeeded(outcome, at_work=self._at_work)

@@ -1,7 +1,7 @@
 """What a driver asks its shell to do, as values. The shell sends the result back, or throws what went wrong.
 
 Do     work on the log or on credentials, which may block     its result
-Call   call a provider                                        a providers.Outcome
+Call   call a provider                                        a providers.Outcome, or Claimed
 Sleep  let time pass                                          whether the caller cancelled meanwhile
 Tell   hand something to a callback of the caller             nothing
 """
@@ -14,9 +14,10 @@ import msgspec
 
 from standby.events.vocabulary import Failure
 from standby.hosts.providers.secret import Secret
-from standby.hosts.providers.values import Endpoint, Prompt
+from standby.hosts.providers.values import Answer, Endpoint, Prompt
+from standby.hosts.service import Outcome
 
-__all__ = ["Call", "Do", "Effect", "Sleep", "Status", "StatusKind", "Tell"]
+__all__ = ["Call", "Claimed", "Do", "Effect", "Sleep", "Status", "StatusKind", "Tell"]
 
 
 class StatusKind(Enum):
@@ -66,6 +67,13 @@ class Call(NamedTuple):
     stream: bool
     timeout_ms: int
     attempt_id: str
+
+
+class Claimed(NamedTuple):
+    """What a shell may send back for a `Call` that it made by other means: the report, in its own words."""
+
+    report: Outcome
+    answer: Answer | None = None
 
 
 class Sleep(NamedTuple):

@@ -12,7 +12,7 @@ It loads no HTTP client.
 
 from standby.hosts.settings.environment import with_environment
 from standby.hosts.settings.keys import KEYS, Key
-from standby.hosts.settings.reading import load_settings, parse_settings
+from standby.hosts.settings.reading import load_settings, parse_settings, settings_within
 from standby.hosts.settings.values import ProviderSettings, Settings
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "Settings",
     "load_settings",
     "parse_settings",
+    "settings_within",
     "with_environment",
 ]

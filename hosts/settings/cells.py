@@ -64,6 +64,8 @@ class Source:
     lines: Lines
     aliases: dict[str, str] = field(default_factory=dict)
     """Short names of models; known before any reference is read."""
+    prefix: Path = ()
+    """The table of the file that holds the settings; () when they are the whole file."""
 
     def error(self, path: Path, what: str) -> BadPolicy:
         """What is wrong with a key."""
@@ -71,6 +73,7 @@ class Source:
 
     def note(self, path: Path, what: str) -> str:
         """A sentence about a key, in the form of all messages: file, line, key."""
+        path = (*self.prefix, *path)
         return f"{self.name}:{self.lines.of(path)}: {dotted(path)}: {what}"
 
 

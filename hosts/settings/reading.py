@@ -18,7 +18,7 @@ from standby.hosts.settings.lines import Lines, Path
 from standby.hosts.settings.secrets import refuse_secrets, secret_like, use_instead
 from standby.hosts.settings.values import Settings
 
-__all__ = ["load_settings", "parse_settings"]
+__all__ = ["load_settings", "parse_settings", "settings_within"]
 
 _BYTES_MOST: Final = 1 << 20
 _DEPTH_MOST: Final = 32
@@ -64,8 +64,21 @@ def load_settings(path: str | FilePath) -> Settings:
 
 def parse_settings(text: str, name: str = "<text>") -> Settings:
     """Read settings from TOML text; `name` stands for the file in messages. Raises BadPolicy."""
-    data = _toml(text, name)
-    reader = _Reader(Source(name, Lines(text)))
+    return _read(_toml(text, name), Source(name, Lines(text)))
+
+
+def settings_within(data: dict[str, Any], name: str, table: str, text: str = "") -> Settings:
+    """Read the settings that another file holds as its table `table`, such as a scenario's policy.
+
+    `text` is that file as TOML, for the lines in messages; leave it out when the file is not TOML.
+    Raises BadPolicy.
+    """
+    _check_depth(data, name)
+    return _read(data, Source(name, Lines(text), prefix=(table,)))
+
+
+def _read(data: dict[str, Any], source: Source) -> Settings:
+    reader = _Reader(source)
     refuse_secrets(reader.source, data)
     _walk(reader, TREE, (), data, ())
     # References may be short names of models, so those come first.
