@@ -72,12 +72,15 @@ class Stage:
             if self._as_json:
                 self._show("status", "", status.text, text=status.text)
                 return
-            if self._spinner is not None:
-                self._spinner.stop()
-                self._spinner = None
-            if status.text and self._console.is_terminal:
-                self._spinner = self._console.status(Text(status.text, "yellow"))
+            if not self._console.is_terminal:
+                return
+            if self._spinner is None:
+                self._spinner = self._console.status("")
+            if status.text:
+                self._spinner.update(Text(status.text, "yellow"))
                 self._spinner.start()
+            else:
+                self._spinner.stop()
 
     def remark(self, kind: str, text: str, **fields: Any) -> None:
         """A line about the demo itself."""
@@ -123,7 +126,8 @@ class Stage:
                 return
             if gap:
                 self._console.print()
-            line = Text(f"{self._seconds:6.2f}  ", "dim")
+            line = Text()
+            line.append(f"{self._seconds:6.2f}  ", "dim")
             line.append(f"{word:<{_WORD}}", style)
             line.append(clean(shown))
             if rules:

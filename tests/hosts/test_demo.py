@@ -140,7 +140,20 @@ def test_a_turn_that_fails_is_told_and_the_demo_goes_on(tmp_path: Path) -> None:
     assert broken.kinds("answer") == []
 
 
-def test_piped_output_is_plain_and_aligned(tmp_path: Path) -> None:
+def test_a_terminal_gets_colours_and_a_line_that_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    _, said = beginning(tmp_path, str, as_json=False)
+    assert "\x1b[31mfailed" in said
+    assert "Retrying… 2/16 (in 2 s)" in said
+    assert "Retrying…" not in said.rpartition("\x1b[2K")[2]
+
+
+def test_piped_output_is_plain_and_aligned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
     _, said = beginning(tmp_path, str, as_json=False)
     lines = said.splitlines()
     assert "\x1b" not in said
