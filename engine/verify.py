@@ -17,8 +17,8 @@ import msgspec
 from standby.engine.apply import adopt
 from standby.engine.plan import decide, needless
 from standby.engine.view import View
-from standby.events.codec import decode, encode, link
-from standby.events.commit import Commit
+from standby.events.codec import decode, encode, link, shape_of
+from standby.events.commit import SHAPE, Commit
 from standby.events.errors import DamagedLog, LogTooNew, Refused, StandbyError
 from standby.events.facts import CallFailed, SubjectErased
 from standby.events.names import Aside
@@ -162,7 +162,7 @@ def _check_row(
             position,
         )
     commit = decode(row.body, position)
-    if commit.shape == 1 and encode(commit) != row.body:
+    if encode(commit) != row.body and shape_of(row.body) == SHAPE:
         raise DamagedLog(f"position {position} is not in canonical form", position)
     check_commit(view, commit)
     report.commits += 1

@@ -13,7 +13,7 @@ from standby.events.commit import SHAPE, Commit
 from standby.events.errors import DamagedLog, LogTooNew
 from standby.events.upcasters import upcast
 
-__all__ = ["COMMIT_LIMIT", "GENESIS", "decode", "encode", "link"]
+__all__ = ["COMMIT_LIMIT", "GENESIS", "decode", "encode", "link", "shape_of"]
 
 GENESIS = sha256(b"standby log, format 1").digest()
 """The hash before the first commit."""
@@ -35,6 +35,11 @@ _shape_decoder = msgspec.json.Decoder(_Shape)
 def encode(commit: Commit) -> bytes:
     """The canonical bytes of a commit."""
     return _encoder.encode(commit)
+
+
+def shape_of(body: bytes) -> int:
+    """The shape that a readable commit was written in."""
+    return _shape_decoder.decode(body).shape
 
 
 def decode(body: bytes, position: int | None = None) -> Commit:
@@ -65,6 +70,8 @@ def _decode_old(body: bytes, position: int | None, error: Exception | None) -> C
         if shape == SHAPE:
             raise error or DamagedLog(f"{where} has an impossible shape", position)
         plain = upcast(msgspec.json.decode(body), shape)
+        if plain["shape"] != SHAPE:
+            raise DamagedLog(f"{where} is of shape {shape}, which no version ever wrote", position)
         return msgspec.convert(plain, Commit)
     except (msgspec.MsgspecError, UnicodeDecodeError) as failure:
         raise DamagedLog(f"{where} is not a readable commit: {failure}", position) from failure
