@@ -105,6 +105,10 @@ class Talk:
     pins: dict[str, d.PinSet] = field(default_factory=dict)
     stuck: dict[str, Stuck] = field(default_factory=dict)
     switches: int = 0
+    last: str = ""
+    """The turn that was requested last."""
+    chosen_live: bool = False
+    """The user chose a model while it ran."""
 
 
 @dataclass
@@ -218,7 +222,9 @@ class Naive:
         self._pins(said)
 
     def _quota_observed(self, fact: f.QuotaObserved, said: Any, commit: Commit) -> None:
-        if not fact.valid or fact.checked_ms < max(self._cured(fact.profile, ""), self.quota_at.get(fact.profile, 0)):
+        if not fact.valid or fact.checked_ms < max(
+            self._cured(fact.profile, ""), self.quota_at.get(fact.profile, 0)
+        ):
             return
         self.quota_at[fact.profile] = fact.checked_ms
         window = (fact.profile, "", Failure.RATE_LIMIT, BlockKind.WINDOW)
@@ -334,6 +340,7 @@ class Naive:
     def _model_selected(self, fact: f.ModelSelected, said: Any, commit: Commit) -> None:
         talk = self.talks[fact.session]
         talk.model, talk.switches = fact.model, talk.switches + 1
+        talk.chosen_live = talk.last in self.runs and not self.runs[talk.last].over
         now = fact.model or self.policy.models.primary
         talk.stuck = {slot: one for slot, one in talk.stuck.items() if one.selected == now}
         self._pins(said)
@@ -359,7 +366,9 @@ class Naive:
         talk, policy = self.talks[fact.session], self.policy
         primary, fallbacks = policy.models.primary, policy.models.fallbacks
         selected = fact.model or talk.model or primary
-        explicit = fact.source in (SelectionSource.USER, SelectionSource.DEFAULT) if fact.model else bool(talk.model)
+        explicit = (
+            fact.source in (SelectionSource.USER, SelectionSource.DEFAULT) if fact.model else bool(talk.model)
+        )
         strict = fact.locked or fact.fallbacks == () or (
             fact.fallbacks is None and (fallbacks == () or (explicit and selected != primary))
         )  # fmt: skip
@@ -377,14 +386,15 @@ class Naive:
         must(2, planned.strict == strict, f"strict is {planned.strict}, not {strict}")
         must(2, planned.selected == selected, f"{planned.selected} was taken for the selected {selected}")
         must(2, set(run.chain) == set(run.allowed), f"{run.chain} may not be tried, only {run.allowed}")
-        first = self._sticky_for(run, commit.runtime)
+        first = self._sticky_for(run, commit.runtime, talk.chosen_live)
+        talk.last, talk.chosen_live = fact.turn, False
         run.sticky_first = planned.candidates[0].origin == "sticky"
         expected = [first] if first else []
         expected += [model for model in run.allowed if model != first]
         must(8 if first or run.sticky_first else 2, run.chain == expected, f"{run.chain} instead of {expected}")
         self._follow(run, said, commit)
 
-    def _sticky_for(self, run: Run, slot: str) -> str | None:
+    def _sticky_for(self, run: Run, slot: str, chosen_live: bool) -> str | None:
         talk, request = self.talks[run.request.session], run.request
         stuck = talk.stuck.get(slot)
         if stuck is None:
@@ -393,6 +403,9 @@ class Naive:
             del talk.stuck[slot]
             return None
         if request.kind not in ORDINARY or request.rerouted or request.image:
+            return None
+        if chosen_live and not request.model:
+            del talk.stuck[slot]
             return None
         if stuck.selected != run.selected:
             if not request.model:

@@ -71,7 +71,10 @@ STOCK = (
     PROFILES[3:] + PROFILES[:3],
     tuple(p for p in PROFILES if p.provider == "openai"),
 )
-ORDERS: tuple[dict[str, tuple[str, ...]], ...] = ({}, {"openai": ("p-o2", "p-o1"), "anthropic": ("p-a2", "p-a1")})
+ORDERS: tuple[dict[str, tuple[str, ...]], ...] = (
+    {},
+    {"openai": ("p-o2", "p-o1"), "anthropic": ("p-a2", "p-a1")},
+)
 FAILURES: tuple[tuple[int | None, str, Stage], ...] = (
     (429, "", Stage.PROMPT),
     (529, "", Stage.PROMPT),
@@ -99,7 +102,9 @@ RECENT = 6
 class Play:
     """A log, its runtimes, and the naive model."""
 
-    def __init__(self, store: Store | None = None, *, policy: int = 0, stock: int = 0, naive: bool = True) -> None:
+    def __init__(
+        self, store: Store | None = None, *, policy: int = 0, stock: int = 0, naive: bool = True
+    ) -> None:
         self.now = START_MS
         self.store = store or MemoryStore()
         self.naive = Naive() if naive else None
@@ -208,7 +213,9 @@ class Play:
     ) -> f.CallFailed:
         tried = self.shadow.turns[key].attempts[attempt - 1]
         status, code, stage = FAILURES[kind % len(FAILURES)]
-        waits = (StatedWait(source=WaitSource.RETRY_AFTER, ms=wait_s * 1000),) if wait_s and status == 429 else ()
+        waits = (
+            (StatedWait(source=WaitSource.RETRY_AFTER, ms=wait_s * 1000),) if wait_s and status == 429 else ()
+        )
         return f.CallFailed(
             turn=key,
             attempt=attempt,
@@ -293,7 +300,14 @@ class Play:
             self.submit(slot, f.TurnTakenOver(turn=key))
 
     def late(
-        self, number: int = 0, attempt: int = 0, slot: int = 0, kind: int = 0, *, good: bool = False, **fields: Any
+        self,
+        number: int = 0,
+        attempt: int = 0,
+        slot: int = 0,
+        kind: int = 0,
+        *,
+        good: bool = False,
+        **fields: Any,
     ) -> None:
         """Any runtime reports on any attempt: it may be late, doubled or nobody's business any more."""
         key = self._turn(number)
@@ -341,7 +355,9 @@ class Play:
         )
 
     def pin(self, session: int = 0, profile: int | None = 0, slot: int = 0) -> None:
-        there = [one for one in PROFILES if (h := self.shadow.profiles.get(one.alias)) is not None and h.observed]
+        there = [
+            one for one in PROFILES if (h := self.shadow.profiles.get(one.alias)) is not None and h.observed
+        ]
         if profile is None or not there:
             fact = f.ProfilePinned(session=SESSIONS[session % len(SESSIONS)], provider="openai")
         else:

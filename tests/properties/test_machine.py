@@ -22,7 +22,9 @@ KIND = st.integers(0, len(FAILURES) - 1) | st.integers(0, 2)
 EFFECTS = st.sampled_from([0, 0, 0, 0, 1, 2])
 RARELY = st.sampled_from([False] * 5 + [True])
 WAIT_S = st.sampled_from([None, None, 1, 5, 30, 90, 600, 3600])
-SLEEP_MS = st.sampled_from([1, 999, 5_000, 30_000, 59_999, 60_000, 120_000, 300_000, 600_000, 1_800_000, 86_400_001])
+SLEEP_MS = st.sampled_from(
+    [1, 999, 5_000, 30_000, 59_999, 60_000, 120_000, 300_000, 600_000, 1_800_000, 86_400_001]
+)
 REQUEST = st.fixed_dictionaries(
     {
         "session": SLOT,
@@ -42,7 +44,12 @@ REQUEST = st.fixed_dictionaries(
 )
 FAILURE = st.fixed_dictionaries(
     {"kind": KIND, "wait_s": WAIT_S, "late_ms": st.sampled_from([0, 0, 0, 700, 4000])},
-    optional={"effects": EFFECTS, "delivered": RARELY, "repairable": st.booleans(), "format_repair": st.booleans()},
+    optional={
+        "effects": EFFECTS,
+        "delivered": RARELY,
+        "repairable": st.booleans(),
+        "format_repair": st.booleans(),
+    },
 )
 SCRIPT = st.lists(st.sampled_from([0, 0, 0, 1, 2, 3, 5, 6, 7, 8, 9, 10]), max_size=5)
 
@@ -90,7 +97,9 @@ class Service(RuleBasedStateMachine):
         self.play.repair(number, fits=fits)
 
     @precondition(lambda self: bool(self.play.turns))
-    @rule(what=st.sampled_from(["cancel", "deadline", "take_over", "take_over", "again"]), number=SMALL, slot=SLOT)
+    @rule(
+        what=st.sampled_from(["cancel", "deadline", "take_over", "take_over", "again"]), number=SMALL, slot=SLOT
+    )
     def control(self, what: str, number: int, slot: int) -> None:
         args = {"deadline": (number,), "again": (number, number, slot)}.get(what, (number, slot))
         getattr(self.play, what)(*args)
@@ -100,7 +109,12 @@ class Service(RuleBasedStateMachine):
     def late(self, number: int, attempt: int, slot: int, good: bool, failure: dict[str, Any]) -> None:
         self.play.late(number, attempt, slot, good=good, **failure)
 
-    @rule(what=st.sampled_from(["select", "select", "pin", "reset"]), session=SLOT, slot=SLOT, which=st.none() | SMALL)
+    @rule(
+        what=st.sampled_from(["select", "select", "pin", "reset"]),
+        session=SLOT,
+        slot=SLOT,
+        which=st.none() | SMALL,
+    )
     def user(self, what: str, session: int, slot: int, which: int | None) -> None:
         args = (session, slot) if what == "reset" else (session, which, slot)
         getattr(self.play, what)(*args)
