@@ -6,7 +6,7 @@ is for examples that start from facts: the decisions that follow are compared in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -110,9 +110,9 @@ class World:
     def __init__(
         self,
         policy: Policy | None = None,
-        profiles: dict[str, Sequence[str]] | list[Profile] | None = None,
+        profiles: Mapping[str, Sequence[str]] | list[Profile] | None = None,
         *,
-        order: dict[str, Sequence[str]] | None = None,
+        order: Mapping[str, Sequence[str]] | None = None,
         store: Store | None = None,
         slot: str = "main",
         now_ms: int = START_MS,
