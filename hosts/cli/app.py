@@ -20,6 +20,8 @@ from standby.hosts.cli.proof import head_command, verify_command
 from standby.hosts.cli.replay import replay_command
 from standby.hosts.cli.session import session_app
 from standby.hosts.cli.status import status_command
+from standby.hosts.demo import demo_command
+from standby.hosts.run_cli import run_command
 
 __all__ = ["app"]
 
@@ -51,6 +53,8 @@ app = typer.Typer(
 )
 
 _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
+    ("demo", demo_command, "Watch a conversation survive its providers."),
+    ("run", run_command, "Ask a model, with everything that standby does."),
     ("status", status_command, "What is selected, blocked, unfinished."),
     ("log", log_command, "The commits, filtered, as they come."),
     ("explain", explain_command, "Why this model answered that turn."),

@@ -80,12 +80,17 @@ def test_a_terminal_without_the_letters_gets_their_numbers(made: Made) -> None:
     assert "\\u21aa" in done.stdout
 
 
-def test_a_reader_that_goes_away_is_no_accident(made: Made) -> None:
+PIPES = [(["export"], "1"), (["export"], ""), (["head"], ""), (["head", "--json"], "")]
+"""Output that goes out as it is written, in blocks, line by line, and at the very end."""
+
+
+@pytest.mark.parametrize(("command", "unbuffered"), PIPES)
+def test_a_reader_that_goes_away_is_no_accident(made: Made, command: list[str], unbuffered: str) -> None:
     process = subprocess.Popen(
-        [*COMMAND, "export", "--log", str(made.path)],
+        [*COMMAND, *command, "--log", str(made.path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment(PYTHONUNBUFFERED="1"),
+        env=environment(PYTHONUNBUFFERED=unbuffered),
     )
     assert process.stdout is not None
     assert process.stderr is not None

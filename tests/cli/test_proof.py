@@ -117,6 +117,12 @@ def test_an_altered_text_is_refused_where_it_is_used(run: Run, made: Made) -> No
     refused_at(run, made)
 
 
+def test_an_altered_name_is_refused(run: Run, made: Made) -> None:
+    with sql(made.path) as connection:
+        connection.execute("UPDATE asides SET text = 'main/mallory' WHERE text = 'main/alice'")
+    refused_at(run, made)
+
+
 def test_an_altered_checkpoint_is_refused_and_rebuilding_helps(run: Run, made: Made) -> None:
     run("replay", "--rebuild", "--log", str(made.path))
     assert "is what the log gives" in run("verify", "--log", str(made.path)).stdout
@@ -135,6 +141,8 @@ def test_a_checkpoint_beyond_the_end_is_refused(run: Run, made: Made) -> None:
     store.save_checkpoint(CheckpointRow(view.position, view.hash, VERSION, dump(view)))
     store.close()
     assert refused_at(run, made) == len(rows(made.path)) + 1
+    run("replay", "--rebuild", "--log", str(made.path))
+    run("verify", "--log", str(made.path))
 
 
 # ---- files that are no log, or not one for us ----------------------------------------------------------

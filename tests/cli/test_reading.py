@@ -131,6 +131,7 @@ def test_log_filters(run: Run, made: Made) -> None:
     assert len(of_turn) == 4
     assert positions(run, made, "--turn", turn) == of_turn
     assert positions(run, made, "--turn", turn[:6]) == of_turn
+    assert positions(run, made, "--turn", turn[2:]) == []
     alices = {made.turns[name] for name in ("plain", "limited", "sticky")}
     assert positions(run, made, "--session", "alice") == where(lambda c: getattr(c.fact, "turn", "") in alices)
     classified = where(lambda c: any(isinstance(d, FailureClassified) for d in c.decisions))
