@@ -269,8 +269,10 @@ class ProviderClient:
         closed within some 20 ms, also while nothing comes in, and the outcome is a `CallFailed` of origin
         ABORT (unless the answer was complete by then).
         """
-        side = self._started()
         reading = Reading(endpoint, model, secret)
+        if cancel is not None and cancel.is_set():
+            return _abandoned(reading)
+        side = self._started()
         texts: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
         async def work() -> Outcome:
@@ -301,9 +303,7 @@ class ProviderClient:
                     pass
             if not isinstance(error, _Cancelled):
                 raise
-            message = "The caller cancelled the call."
-            reading.fail(code=Code.CANCELLED, message=message, origin=Origin.ABORT)
-            return reading.outcome()
+            return _abandoned(reading)
         return running.result()
 
     def _started(self) -> "_Side":
@@ -338,6 +338,12 @@ class ProviderClient:
 
 class _Cancelled(Exception):
     """The token of a synchronous call was set."""
+
+
+def _abandoned(reading: Reading) -> Outcome:
+    """The outcome of a call that its caller no longer wants."""
+    reading.fail(code=Code.CANCELLED, message="The caller cancelled the call.", origin=Origin.ABORT)
+    return reading.outcome()
 
 
 def _next(texts: "queue.SimpleQueue[str | None]", cancel: Cancel | None) -> str | None:
