@@ -22,6 +22,7 @@ from standby.hosts.cli.session import session_app
 from standby.hosts.cli.status import status_command
 from standby.hosts.demo import demo_command
 from standby.hosts.run_cli import run_command
+from standby.hosts.simulate_cli import simulate_command
 
 __all__ = ["app"]
 
@@ -55,6 +56,7 @@ app = typer.Typer(
 _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("demo", demo_command, "Watch a conversation survive its providers."),
     ("run", run_command, "Ask a model, with everything that standby does."),
+    ("simulate", simulate_command, "Play a scenario, without a network."),
     ("status", status_command, "What is selected, blocked, unfinished."),
     ("log", log_command, "The commits, filtered, as they come."),
     ("explain", explain_command, "Why this model answered that turn."),
