@@ -315,6 +315,8 @@ class ResponseCompleted(_Fact, tag="response_completed", frozen=True, kw_only=Tr
     turn: str
     attempt: int
     usage: Usage | None = None
+    number: int = 0
+    """Which response of the attempt it is, so that two alike are two and one that is reported twice is one."""
 
 
 class EffectsBegun(_Fact, tag="effects_begun", frozen=True, kw_only=True):
@@ -339,6 +341,8 @@ class NoProgressSeen(_Fact, tag="no_progress_seen", frozen=True, kw_only=True):
 
     turn: str
     attempt: int
+    seen_ms: int = 0
+    """When it did: it may ask again later."""
 
 
 class WriterAdmitted(_Fact, tag="writer_admitted", frozen=True, kw_only=True):

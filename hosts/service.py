@@ -567,9 +567,17 @@ class TurnHandle:
         """Say, before it happens, that the call is about to have an effect."""
         self._submit(f.EffectsBegun(turn=self.id, attempt=self.state.attempt, effects=effects))
 
-    def response_completed(self, usage: f.Usage | None = None) -> None:
-        """A model response inside the attempt was completed: retries start anew (REC-3)."""
-        self._submit(f.ResponseCompleted(turn=self.id, attempt=self.state.attempt, usage=usage))
+    def response_completed(self, usage: f.Usage | None = None, *, number: int | None = None) -> None:
+        """A model response inside the attempt was completed: retries start anew (REC-3).
+
+        `number` is which one of the attempt it is; give it to report the same one again after a crash.
+        """
+        turn = self.state
+        if number is None:
+            number = 1 + sum(
+                isinstance(one, f.ResponseCompleted) and one.attempt == turn.attempt for one in turn.reports
+            )
+        self._submit(f.ResponseCompleted(turn=self.id, attempt=turn.attempt, usage=usage, number=number))
 
     def runtime_recovering(self, reply: Reply) -> None:
         """A call inside the attempt failed and the runtime recovers by itself (COOL-12, REC-16)."""
@@ -582,7 +590,8 @@ class TurnHandle:
 
     def no_progress(self) -> Step:
         """The host's breaker sees no progress and growing cost (REC-10, STOP-5)."""
-        return self._submit(f.NoProgressSeen(turn=self.id, attempt=self.state.attempt))
+        seen = f.NoProgressSeen(turn=self.id, attempt=self.state.attempt, seen_ms=self._service.core.clock())
+        return self._submit(seen)
 
     def event_recorded(self, stored: bool) -> None:
         """The transcript stored the transition as a divider, or could not (NOTE-4)."""
