@@ -93,26 +93,33 @@ _VIEWS = {
 def _write_tables(path: Path, rows: Iterable[Stored], names: Names | None) -> int:
     history = History(events=False)
     count = 0
-    database = Database(str(path))
+
+    def noted() -> Iterator[Stored]:
+        nonlocal count
+        for stored in rows:
+            count += 1
+            history.fold(stored.row.position, stored.commit)
+            yield stored
+
+    # Under its own name only once it is whole. Nothing is lost if the machine stops before: no need to sync.
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    database = Database(str(part))
     try:
-        with database.conn:
-
-            def noted() -> Iterator[Stored]:
-                nonlocal count
-                for stored in rows:
-                    count += 1
-                    history.fold(stored.row.position, stored.commit)
-                    yield stored
-
-            _fill(database, "events", _events(noted(), names), _EVENTS, ("position", "number"))
-            turns = list(history.turns.values())
-            _fill(database, "turns", (_turn(one, names) for one in turns), _TURNS, ("turn",))
-            _fill(database, "attempts", _attempts(turns, names), _ATTEMPTS, ("turn", "attempt"))
-            _fill(database, "skips", _skips(turns), _SKIPS, ())
-            for name, sql in _VIEWS.items():
-                database.create_view(name, sql)
+        database.execute("PRAGMA journal_mode = OFF")
+        database.execute("PRAGMA synchronous = OFF")
+        _fill(database, "events", _events(noted(), names), _EVENTS, ("position", "number"))
+        turns = list(history.turns.values())
+        _fill(database, "turns", (_turn(one, names) for one in turns), _TURNS, ("turn",))
+        _fill(database, "attempts", _attempts(turns, names), _ATTEMPTS, ("turn", "attempt"))
+        _fill(database, "skips", _skips(turns), _SKIPS, ())
+        for name, sql in _VIEWS.items():
+            database.create_view(name, sql)
+        database.close()
+        part.rename(path)
     finally:
         database.close()
+        part.unlink(missing_ok=True)
     return count
 
 

@@ -92,12 +92,16 @@ def timed(value: Any) -> Any:
 class Out:
     """Where one command prints to: results on stdout, progress and remarks on stderr."""
 
-    def __init__(self, *, as_json: bool = False) -> None:
-        self.as_json = as_json
+    def __init__(self) -> None:
         self._console = Console(highlight=False, emoji=False, markup=False, soft_wrap=True)
 
     def line(self, *parts: str | tuple[str, str]) -> None:
         """One line; a part is a text, or (text, style). Never wrapped by us."""
+        if not self._console.is_terminal:
+            # A long log is written ten times as fast without styles that nobody would see.
+            words = "".join([part if isinstance(part, str) else part[0] for part in parts])
+            sys.stdout.write(clean(words).rstrip() + "\n")
+            return
         text = Text()
         for part in parts:
             words, style = (part, "") if isinstance(part, str) else part
@@ -113,11 +117,11 @@ class Out:
         """Aligned columns; the last one is as long as it likes."""
         cells = [[clean(cell) for cell in row] for row in rows]
         lines = [list(head), *cells] if head else cells
-        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+        widths = [max(cell_len(cell) for cell in column) for column in zip(*lines, strict=True)]
         for number, row in enumerate(lines):
             padded = [cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
             text = " " * indent + "  ".join(padded).rstrip()
-            self._console.print(Text(text, "dim" if head and number == 0 else ""))
+            self.line((text, "dim" if head and number == 0 else ""))
 
     def json(self, value: Any) -> None:
         """One JSON document on one line, keys as given. Moments get their ISO form."""
