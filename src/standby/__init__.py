@@ -7,7 +7,7 @@ so that the import itself costs nothing worth mentioning.
     open            open a log and begin to decide on it            -> Standby
     Standby         start turns, pick models, pin profiles, ask for usage stats
     TurnHandle      one turn: its next step, and what to report
-    Policy, Profile                     configuration as a value; a credential without the credential
+    Policy, ModelChain, Profile         configuration as values; a credential without the credential
     Succeeded, Failed, Unknown, Reply   what a call came to
     CallModel, Wait, Repair, SettleUnknown, Settled     the steps
     plan, apply     the two pure functions below, for hosts with their own storage
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from standby.engine.steps import CallModel, Repair, Settled, SettleUnknown, Wait
     from standby.engine.verify import verify
     from standby.events.errors import StandbyError
-    from standby.events.policy import Policy
+    from standby.events.policy import ModelChain, Policy
     from standby.hosts.service import (
         Failed,
         Profile,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CallModel",
     "Failed",
+    "ModelChain",
     "Policy",
     "Profile",
     "Repair",
@@ -64,7 +65,7 @@ _WHERE = {
     "standby.engine.steps": ("CallModel", "Repair", "SettleUnknown", "Settled", "Wait"),
     "standby.engine.verify": ("verify",),
     "standby.events.errors": ("StandbyError",),
-    "standby.events.policy": ("Policy",),
+    "standby.events.policy": ("ModelChain", "Policy"),
     "standby.hosts.service": ("Failed", "Profile", "Standby", "Succeeded", "TurnHandle", "Unknown", "open"),
 }
 _MODULES = {name: module for module, names in _WHERE.items() for name in names}

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.checkout
 DOOR: tuple[str, ...] = (
     "CallModel",
     "Failed",
+    "ModelChain",
     "Policy",
     "Profile",
     "Repair",
