@@ -92,7 +92,8 @@ def timed(value: Any) -> Any:
 class Out:
     """Where one command prints to: results on stdout, progress and remarks on stderr."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
         self._console = Console(highlight=False, emoji=False, markup=False, soft_wrap=True)
 
     def line(self, *parts: str | tuple[str, str]) -> None:

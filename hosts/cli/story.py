@@ -247,7 +247,7 @@ def _why(history: TurnHistory, names: Names) -> str:
     if first is not None and first.origin == "sticky":
         sentences.append(f"{first.model} went first, since the session still stayed on it after a rate limit")
     sentences += [_candidate_sentence(history, model, names) for model in _visited(history)]
-    sentences.append(_end_sentence(history))
+    sentences.append(_end_sentence(history, names))
     return ". ".join(sentence for sentence in sentences if sentence) + "."
 
 
@@ -278,13 +278,24 @@ def _candidate_sentence(history: TurnHistory, model: str, names: Names) -> str:
     return f"{model} " + " and ".join(parts) if parts else ""
 
 
-def _end_sentence(history: TurnHistory) -> str:
+def _how(history: TurnHistory, end: d.TurnAnswered, names: Names) -> str:
+    """Why it was this model that answered, and with which profile where others had been tried."""
+    before = [one.decided for one in history.attempts[: end.attempt - 1] if one.decided.model == end.model]
+    again = " when it was tried again" if before else ""
+    if any(one.profile != end.profile for one in before):
+        again = f" with another profile, {names.of(end.profile)}"
+    if not end.fallback:
+        return f"{again}, because it is the selected model and could be used"
+    candidates = history.planned.candidates if history.planned else ()
+    if candidates and candidates[0].model == end.model and candidates[0].origin == "sticky":
+        return f"{again}, because the session stays on this fallback for a while"
+    return f"{again}, because it was the next candidate of the chain that could be used"
+
+
+def _end_sentence(history: TurnHistory, names: Names) -> str:
     end = history.end
     if isinstance(end, d.TurnAnswered):
-        if not end.fallback:
-            again = " when it was tried again" if len(history.attempts) > 1 else ""
-            return f"{end.model} answered{again}, because it is the selected model and could be used"
-        return f"{end.model} answered, because it was the next candidate of the chain that could be used"
+        return f"{end.model} answered{_how(history, end, names)}"
     if isinstance(end, d.TurnFailed):
         text = f"No model answered: {end.end.value}"
         if end.soonest_model:

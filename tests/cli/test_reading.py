@@ -234,6 +234,7 @@ def test_explain_an_unfinished_turn_and_a_sticky_one(run: Run, made: Made) -> No
     assert plain.splitlines()[-1].endswith(f"{B} is being called.")
     plain = run("explain", made.turns["sticky"], "--log", str(made.path)).stdout
     assert f"{B} went first, since the session still stayed on it" in plain
+    assert plain.splitlines()[-1].endswith("because the session stays on this fallback for a while.")
 
 
 def test_explain_takes_a_beginning_or_last(run: Run, made: Made) -> None:
