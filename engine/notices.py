@@ -122,6 +122,9 @@ def announce(draft: Draft, turn: Turn, rule: str = "NOTE-2") -> None:
     # What is told is why the first candidate was left, and how many more were tried or passed over.
     first = next((a for a in reversed(failed) if a.index == failed[0].index), None) if failed else None
     reason = first.reason if first else (skipped[0].reason if skipped else None)
+    if reason is None and turn.attempts[-1].model != turn.answered:
+        # The provider went to another model by itself, as it does after a refusal (ADV-13).
+        reason = Failure.REFUSAL
     draft.emit(
         NoticeDue(
             rules=("NOTE-1", "NOTE-10") if quiet else ("NOTE-1", rule),

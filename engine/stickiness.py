@@ -3,6 +3,14 @@
 Process-local: a sticky fallback counts only for the runtime slot that set it, in the epoch that set it. Each
 success extends the idle window, up to a cap from the first fallback. What ends it is said by an event, so a
 replay shows when and why.
+
+    the turn                                    begins or extends it      is served by it
+    ------------------------------------------  ------------------------  ------------------------
+    interactive, subagent                       after a rate limit        yes, as a fallback turn (STICK-6)
+    compaction, background, cron                no (STICK-5)              no
+    rerouted by a hook; strict; another session no (STICK-4)              no
+
+No profile is cooled by it (STICK-4).
 """
 
 from standby.engine.draft import Draft

@@ -1,13 +1,11 @@
 """REC: bounded recovery of the same model, before anything is rotated or left."""
 
-import msgspec
 import pytest
 
-from standby.engine.steps import CallModel, Repair, Settled, Step, Wait
+from standby.engine.steps import CallModel, Settled, Step, Wait
 from standby.events import decisions as d
-from standby.events import facts as f
 from standby.events.policy import Consent, Recovery
-from standby.events.vocabulary import Effects, Failure, StopKind, ToolReceipt, TurnEnd
+from standby.events.vocabulary import Effects, Failure, ToolReceipt, TurnEnd
 from standby.hosts.service import TurnHandle
 from tests.harness import FAILURES, START_MS, A, B, C, World, chain, of, reply
 
@@ -422,21 +420,6 @@ def test_recovery_needs_no_configuration_and_ends_with_its_turn() -> None:
     assert (step.retry, step.until_ms) == (1, w.now_ms + 1000)
 
 
-def test_a_wait_after_a_success_of_the_same_turn_is_not_owed() -> None:
-    w = World(chain(A, B))
-    turn = w.turn(continuable=True)
-    w.fail(turn, "overloaded")
-    w.wait(turn)
-    step = turn.report(msgspec.structs.replace(w_success(), stop=StopKind.INCOMPLETE))
-    assert isinstance(step, Repair)
-
-
-def w_success():  # type: ignore[no-untyped-def]
-    from standby.hosts.service import Succeeded
-
-    return Succeeded()
-
-
 @pytest.mark.rule("TIME-4")
 def test_provider_timing_is_the_floor_of_a_wait_up_to_the_cap() -> None:
     def first(seconds: float, cap: int | None = None, models: tuple[str, ...] = (A, B)) -> Step:
@@ -473,7 +456,3 @@ def test_the_floor_counts_from_the_arrival_of_the_reply() -> None:
     step = w.fail(turn, "rate_limit", retry_after=10, received_ms=START_MS - 4000)
     assert isinstance(step, Wait)
     assert step.until_ms == START_MS + 6000
-
-
-def test_an_announced_effect_alone_claims_a_possible_one() -> None:
-    assert f.EffectsBegun(turn="t", attempt=1).effects is Effects.POSSIBLE
