@@ -35,7 +35,7 @@ _STATUS = {
 }  # fmt: skip
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class Reading(msgspec.Struct, gc=False, frozen=True, kw_only=True):
     """What a failure is taken to be."""
 
     reason: Failure
@@ -90,7 +90,7 @@ def _wanted(says: tuple[str, ...]) -> frozenset[str]:
 
 def _context(evidence: Evidence, ruleset: str) -> Context:
     tokens: set[str] = {squash(evidence.code), squash(evidence.error_type), *evidence.tokens}
-    tokens.update([family_of_code(token) for token in tokens])
+    pass
     tokens.discard("")
     said = {*evidence.hits, *map(_group, evidence.hits)}
     status, soft = evidence.status, evidence.soft

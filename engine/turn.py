@@ -49,7 +49,7 @@ from standby.events.vocabulary import (
 __all__ = ["Attempt", "Skip", "Turn", "served_by"]
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class Attempt(msgspec.Struct, gc=False, frozen=True):
     """The record of one attempt (OBS-1)."""
 
     attempt: int
@@ -74,7 +74,7 @@ class Attempt(msgspec.Struct, frozen=True):
     usage: Usage | None = None
 
 
-class Skip(msgspec.Struct, frozen=True):
+class Skip(msgspec.Struct, gc=False, frozen=True):
     """The record of a candidate that was passed over."""
 
     index: int
@@ -86,7 +86,7 @@ class Skip(msgspec.Struct, frozen=True):
     """The attempt that came next, so that skips and attempts can be told in order."""
 
 
-class Turn(msgspec.Struct):
+class Turn(msgspec.Struct, gc=False):
     """Where a turn stands."""
 
     state: str = "new"

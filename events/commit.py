@@ -11,7 +11,7 @@ SHAPE = 1
 """Number of the storage format; raised when an old commit needs an upcaster to be read."""
 
 
-class Stamp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Stamp(msgspec.Struct, gc=False, frozen=True, forbid_unknown_fields=True):
     """Who decides and when: everything besides view and fact that `plan` may use.
 
     Attributes:
@@ -27,7 +27,7 @@ class Stamp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epoch: int
 
 
-class Commit(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Commit(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What is stored, one row each: `decisions` are what `plan` gave for `fact` on the log before it."""
 
     at_ms: int

@@ -50,6 +50,7 @@ __all__ = [
 
 class _Decision(
     msgspec.Struct,
+    gc=False,
     frozen=True,
     omit_defaults=True,
     forbid_unknown_fields=True,
@@ -60,7 +61,9 @@ class _Decision(
     """Ids of the rules that made this decision."""
 
 
-class Candidate(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class Candidate(
+    msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
+):
     """One entry of a chain. `origin` is "requested", "fallback", "primary" or "sticky"."""
 
     model: str

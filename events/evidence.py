@@ -21,7 +21,7 @@ from standby.events.vocabulary import (
 __all__ = ["Evidence", "OperatorRow", "StatedWait", "claimed_by", "worst"]
 
 
-class StatedWait(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class StatedWait(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """One wait that the provider stated.
 
     `ms` is counted from the moment at which the reply arrived. A wait that cannot be one (negative, not a
@@ -35,7 +35,9 @@ class StatedWait(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     ignored: bool = False
 
 
-class Evidence(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class Evidence(
+    msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
+):
     """What a failed call left behind, as far as rules look at it."""
 
     provider: str = ""

@@ -57,6 +57,7 @@ __all__ = [
 
 class _Fact(
     msgspec.Struct,
+    gc=False,
     frozen=True,
     omit_defaults=True,
     forbid_unknown_fields=True,
@@ -66,7 +67,9 @@ class _Fact(
     pass
 
 
-class _Value(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+class _Value(
+    msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True
+):
     pass
 
 

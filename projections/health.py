@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-class Cell(msgspec.Struct, frozen=True):
+class Cell(msgspec.Struct, gc=False, frozen=True):
     """One block of a profile."""
 
     model: str
@@ -43,7 +43,7 @@ class Cell(msgspec.Struct, frozen=True):
         return not self.model or self.model == model
 
 
-class Health(msgspec.Struct):
+class Health(msgspec.Struct, gc=False):
     """All that is known of one profile. `observed` is None when its credential is not there (any more)."""
 
     observed: ObservedProfile | None = None

@@ -12,7 +12,7 @@ CHECKS_KEPT = 256
 """Most providers whose last check a runtime remembers; the oldest goes first."""
 
 
-class Runtime(msgspec.Struct):
+class Runtime(msgspec.Struct, gc=False):
     """One slot."""
 
     epoch: int = 0

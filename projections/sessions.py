@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-class Pin(msgspec.Struct, frozen=True):
+class Pin(msgspec.Struct, gc=False, frozen=True):
     """The profile that a session keeps to for one provider."""
 
     profile: str
@@ -37,7 +37,7 @@ class Pin(msgspec.Struct, frozen=True):
     displaced: bool = False
 
 
-class Sticky(msgspec.Struct, frozen=True):
+class Sticky(msgspec.Struct, gc=False, frozen=True):
     """A fallback that stays first for a while. It lives in the memory of the runtime that set it."""
 
     model: str
@@ -48,7 +48,7 @@ class Sticky(msgspec.Struct, frozen=True):
     epoch: int
 
 
-class Announced(msgspec.Struct, frozen=True):
+class Announced(msgspec.Struct, gc=False, frozen=True):
     """The fallback that the user was last told of; persisted, so that it is told once (NOTE-2)."""
 
     selected: str
@@ -59,7 +59,7 @@ class Announced(msgspec.Struct, frozen=True):
     """The failed attempt that explains the change; 0 if there was none."""
 
 
-class Marker(msgspec.Struct, frozen=True):
+class Marker(msgspec.Struct, gc=False, frozen=True):
     """A fallback that is passed over after it failed to authenticate (SKIP-2)."""
 
     model: str
@@ -70,7 +70,7 @@ class Marker(msgspec.Struct, frozen=True):
     reason: Failure = Failure.AUTH
 
 
-class Session(msgspec.Struct):
+class Session(msgspec.Struct, gc=False):
     """What is true of one session."""
 
     model: str = ""
