@@ -12,6 +12,7 @@ from standby.engine.order import Ranked, order_rules
 from standby.engine.pins import keep_pin, preferred
 from standby.engine.probe import Call, Skip, all_blocked
 from standby.engine.rulesets import Ruleset, ruleset_of
+from standby.engine.selection import configured
 from standby.engine.stickiness import drop_sticky
 from standby.engine.summary import fail, run_out
 from standby.engine.turn import Turn
@@ -31,7 +32,11 @@ def choose(draft: Draft, key: str, policy: Policy, ruleset: Ruleset) -> None:
             run_out(draft, key, policy, ruleset)
             return
         model = turn.candidates[turn.index].model
-        way = _without_consent(turn, policy, model) or _decide(draft, turn, policy, ruleset, model)
+        way = (
+            _withdrawn(draft, turn, policy, model)
+            or _without_consent(turn, policy, model)
+            or _decide(draft, turn, policy, ruleset, model)
+        )
         if isinstance(way, Call):
             if way.check:
                 draft.emit(
@@ -95,6 +100,19 @@ def again(
         choose(draft, key, policy, ruleset)
     else:
         fail(draft, key, policy, ruleset, TurnEnd.UNSAFE, ("REC-8",))
+
+
+def _withdrawn(draft: Draft, turn: Turn, policy: Policy, model: str) -> Skip | None:
+    """Pass the candidate over if a newer policy took it out of the configured chain: a turn keeps the policy that
+    planned it, but what the operator removes is removed at once (CHAIN-2: the list is the operator's intent)."""
+    request = turn.request
+    if turn.policy == draft.policy_at or request is None or request.fallbacks is not None:
+        return None
+    if model == turn.selected:
+        return None
+    then, now = (configured(which, request.agent, request.image).chain for which in (policy, draft.policy()))
+    listed, left = ({chain.primary, *(chain.fallbacks or ())} for chain in (then, now))
+    return Skip(SkipBecause.REMOVED, None, None, ("CHAIN-2",)) if model in listed - left else None
 
 
 def _without_consent(turn: Turn, policy: Policy, model: str) -> Skip | None:

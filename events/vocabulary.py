@@ -197,6 +197,8 @@ class SkipBecause(StrEnum):
     REDIRECT = "redirect"
     GATE = "gate"
     CONSENT = "consent"
+    REMOVED = "removed"
+    """A newer policy took it out of the chain while the turn was under way."""
 
 
 class WaitBecause(StrEnum):
