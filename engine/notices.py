@@ -121,7 +121,11 @@ def announce(draft: Draft, turn: Turn, rule: str = "NOTE-2") -> None:
     skipped = [skip for skip in turn.skips if skip.reason is not None]
     # What is told is why the first candidate was left, and how many more were tried or passed over.
     first = next((a for a in reversed(failed) if a.index == failed[0].index), None) if failed else None
-    reason = first.reason if first else (skipped[0].reason if skipped else None)
+    if skipped and (not failed or skipped[0].before_attempt <= failed[0].attempt):
+        # It was passed over before anything was tried.
+        first, reason = None, skipped[0].reason
+    else:
+        reason = first.reason if first else None
     if reason is None and turn.attempts[-1].model != turn.answered:
         # The provider went to another model by itself, as it does after a refusal (ADV-13).
         reason = Failure.REFUSAL
@@ -142,26 +146,56 @@ def announce(draft: Draft, turn: Turn, rule: str = "NOTE-2") -> None:
     )
 
 
-def reason_text(reason: Failure | None, text: str = "", status: int | None = None) -> str:
+def reason_text(reason: Failure | None, text: str = "", status: int | None = None, code: str = "") -> str:
     """The reason in a notice: the provider's own words where they tell more than the reason does."""
-    if reason in _VERBOSE and text and _TELLING.search(text):
-        words = f"HTTP {status}: {text}" if status and str(status) not in text else text
+    said = _words_of(text)
+    if reason in _VERBOSE and _TELLING.search(said):
+        words = _with_status(said, status)
     elif reason is not None:
         words = reason.value.replace("_", " ")
+    elif code:
+        words = code
     elif status is not None:
         words = f"HTTP {status}"
     else:
-        words = text or "selected model unavailable"
+        words = said or "selected model unavailable"
     words = " ".join(words.split())
     return words if len(words) <= REASON_LIMIT else words[: REASON_LIMIT - 1] + "…"
 
 
-def notice_text(notice: NoticeDue, text: str = "", status: int | None = None) -> str:
+_MESSAGE = re.compile(r'"(?:message|detail|error)"\s*:\s*"((?:[^"\\]|\\.)+)')
+_LEADING_STATUS = re.compile(r"(?:HTTP[ /]*(?:1\.\d )?)?([45]\d\d)\b[\s:]*")
+
+
+def _words_of(text: str) -> str:
+    """What a kept reply says to people: of a JSON body its message, also when the body was cut."""
+    text = " ".join(text.split())
+    if not text.startswith(("{", "[")):
+        return text
+    found = _MESSAGE.search(text)
+    if found is None:
+        return ""
+    try:
+        return " ".join(str(msgspec.json.decode(f'"{found[1]}"')).split())
+    except msgspec.DecodeError:
+        return found[1]
+
+
+def _with_status(said: str, status: int | None) -> str:
+    """The words with the status in front, once."""
+    leading = _LEADING_STATUS.match(said)
+    if leading is not None:
+        rest = said[leading.end() :]
+        return f"HTTP {leading[1]}: {rest}" if rest else f"HTTP {leading[1]}"
+    return f"HTTP {status}: {said}" if status and str(status) not in said else said
+
+
+def notice_text(notice: NoticeDue, text: str = "", status: int | None = None, code: str = "") -> str:
     """The notice as it is shown (NOTE-1, NOTE-9). `text` is the kept text of the failed attempt, if any."""
     if notice.returned:
         was = f" (was {notice.active})" if notice.active != notice.selected else ""
         return f"↪️ Model Fallback cleared: {notice.selected}{was}"
-    reason = reason_text(notice.reason, text, status)
+    reason = reason_text(notice.reason, text, status, code)
     if notice.more:
         reason += f" (+{notice.more} more attempts)"
     return f"↪️ Model Fallback: {notice.active} (selected {notice.selected}; {reason})"
