@@ -18,7 +18,7 @@ from standby.events import facts as f
 from standby.events.codec import decode
 from standby.events.errors import BadInput
 from standby.events.sqlite import SQLiteStore
-from standby.hosts.cli.options import LogPath, open_log
+from standby.hosts.cli.options import AsJson, LogPath, open_log
 from standby.hosts.cli.output import Out, remark, utc_time, working
 from standby.hosts.cli.reading import Names, Stored, checked_rows
 from standby.projections.history import History, TurnHistory
@@ -35,6 +35,7 @@ def export_command(
         Path | None,
         typer.Option("--sqlite", metavar="FILE", help="Write tables and views for queries to FILE."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write every commit as a line of JSON to standard output, or tables and views to an SQLite file."""
     if sqlite is not None and sqlite.exists():
@@ -47,7 +48,10 @@ def export_command(
                 _write_lines(rows, Names(store) if with_names else None)
             else:
                 count = _write_tables(sqlite, rows, Names(store) if with_names else None)
-                remark(f"wrote {count} commits to {sqlite}")
+                if as_json:
+                    Out().json({"commits": count, "file": str(sqlite), "names": with_names})
+                else:
+                    remark(f"wrote {count} commits to {sqlite}")
     finally:
         store.close()
 

@@ -82,7 +82,7 @@ def session_of(view: View, names: Names, alias: str, now_ms: int) -> dict[str, A
     fallback: dict[str, Any] | None = None
     sticky = _sticky(view, session, selected, now_ms)
     if told is not None and told.selected == selected:
-        # LIVE-5: the selected model stays named, the fallback and its cause stand beside it.
+        # LIVE-5, STICK-6: the selected model stays named, the fallback and its cause stand beside it.
         fallback = {"model": told.active, "reason": told.reason}
     elif sticky is not None:
         fallback = {"model": sticky.model, "reason": None}

@@ -74,7 +74,8 @@ def test_tables_and_views(run: Run, made: Made, tmp_path: Path) -> None:
 
 def test_tables_with_names(run: Run, made: Made, tmp_path: Path) -> None:
     target = tmp_path / "out.db"
-    run("export", "--with-names", "--sqlite", str(target), "--log", str(made.path))
+    said = run("export", "--with-names", "--json", "--sqlite", str(target), "--log", str(made.path)).stdout
+    assert json.loads(said) == {"commits": len(rows(made.path)), "file": str(target), "names": True}
     database = sqlite3.connect(target)
     assert database.execute("select distinct session from fallbacks").fetchall() == [("main/alice",)]
     assert database.execute("select count(*) from attempts where profile = 'openai:one'").fetchone()[0] >= 2

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 FOLDERS = ("events", "projections", "engine", "hosts")
-SHIPPED = (".py", ".toml", ".sql")
+SHIPPED = (".py", ".toml", ".sql", ".json")
 
 
 def expected(root: Path) -> set[str]:
