@@ -9,15 +9,24 @@ from standby.engine.fold import tag_of
 from standby.events.codec import decode
 from standby.events.errors import BadInput
 from standby.events.store import Store
-from standby.hosts.cli.log import commit_value, event_text
+from standby.hosts.cli.log import commit_value
 from standby.hosts.cli.meanings import meaning
 from standby.hosts.cli.output import Out, span
 from standby.hosts.cli.reading import Names, Stored
 from standby.hosts.core import open_store
-from standby.hosts.simulate import Played, load_scenario, play
-from standby.hosts.simulate.play import PlayedTurn
+from standby.hosts.simulate import Loaded, Played, PlayedTurn, load_scenario, play
+from standby.hosts.simulate.expect import count_of, record_line
+from standby.hosts.simulate.words import Words, offset
 
 __all__ = ["simulate_command"]
+
+_STYLES = {
+    "answered": "green",
+    "turn_failed": "red",
+    "call_failed": "red",
+    "block_set": "red",
+    "notice": "yellow",
+}
 
 
 def simulate_command(
@@ -28,12 +37,12 @@ def simulate_command(
 ) -> None:
     """Play a scenario on a virtual clock: the real engine, log and runner loop, without network or sleeping.
 
-    Exit status 1 when something that the scenario expects did not happen.
+    Exit status 1 when something that the scenario expects did not happen, 2 when it cannot be played.
     """
     loaded = load_scenario(file)
-    store = _store(log)
+    store, new = _store(log)
     try:
-        played = play(loaded.scenario, loaded.settings, store)
+        played = _played(loaded, store, new)
         out = Out(as_json=as_json)
         if as_json:
             out.json(_value(played))
@@ -45,14 +54,34 @@ def simulate_command(
         raise typer.Exit(1)
 
 
-def _store(log: Path | None) -> Store:
-    if log is not None and log.exists() and log.stat().st_size:
+def _store(log: Path | None) -> tuple[Store, Path | None]:
+    """Where the log goes, and the file that is made for it."""
+    if log is None:
+        return open_store(":memory:"), None
+    if log.exists():
         raise BadInput(f"{log} exists already; name a new file for --log")
-    return open_store(":memory:" if log is None else log)
+    if not log.absolute().parent.is_dir():
+        raise BadInput(f"{log}: there is no folder {log.parent}; make it first")
+    return open_store(log), log
+
+
+def _played(loaded: Loaded, store: Store, new: Path | None) -> Played:
+    """Play it; half a log of a scenario that cannot be played is of no use to anybody."""
+    try:
+        return play(loaded, store)
+    except BaseException:
+        store.close()
+        if new is not None:
+            for file in (new, *(new.with_name(new.name + end) for end in ("-wal", "-shm"))):
+                file.unlink(missing_ok=True)
+        raise
+
+
+# ---- for people ----------------------------------------------------------------------------------------------
 
 
 def _show(out: Out, played: Played, *, quiet: bool) -> None:
-    scenario, report = played.scenario, played.report
+    scenario, report = played.loaded.scenario, played.report
     if scenario.title:
         out.title(scenario.title)
     for line in scenario.about.strip().splitlines():
@@ -60,43 +89,59 @@ def _show(out: Out, played: Played, *, quiet: bool) -> None:
     if not quiet:
         out.title("Decisions")
         _decisions(out, played)
-    out.title("Turns")
-    head = ("turn", "session", "took", "attempts", "outcome")
-    out.table([_outcome(turn) for turn in played.turns], head=head)
+    if played.turns:
+        out.title("Turns")
+        head = ("turn", "session", "took", "attempts", "outcome")
+        out.table([_outcome(turn) for turn in played.turns], head=head)
     for turn in played.turns:
         for notice in turn.result.notices if turn.result else ():
             out.line("  ", (f"{turn.id}: ", "dim"), notice)
+        if turn.failure is not None:
+            out.line("  ", (f"{turn.id}: ", "dim"), str(turn.failure))
     if scenario.shows:
         out.title("Rules")
         out.table([(rule, meaning(rule)) for rule in scenario.shows])
+    expected = count_of(scenario)
     if report.holds:
         out.line(f"{report.commits} commits, {report.decisions} decisions recomputed, all agree")
+    if expected and not played.problems:
+        out.line((f"everything is as expected ({expected})", "green"))
     for problem in played.problems:
         out.line(("NOT AS EXPECTED  ", "bold red"), problem)
 
 
 def _decisions(out: Out, played: Played) -> None:
-    names = Names(played.store)
+    words = Words(Names(played.store), played.loaded.scenario.start_ms)
+    width = max([4, *(len(turn.id) for turn in played.turns)])
+    several = len({decode(row.body, row.position).runtime for row in played.store.read()}) > 1
     for row in played.store.read():
         commit = decode(row.body, row.position)
-        offset = f"+{(commit.at_ms - played.scenario.start_ms) / 1000:.3f}s"
+        when = offset(commit.at_ms - played.loaded.scenario.start_ms)
+        turn = getattr(commit.fact, "turn", "")
+        who = f"{commit.runtime:<6}  " if several else ""
+        lead = f"{when:>12}  {who}{turn:<{width}}  "
         tag = tag_of(commit.fact)
-        out.line(f"{offset:>12}  ", (f"{tag:<20}", "bold"), f" {event_text(commit.fact, names)}")
+        out.line((lead, "dim"), (f"{tag:<20}", f"bold {_style(tag)}".strip()), f" {words.of(commit.fact)}")
         for decision in commit.decisions:
+            tag = tag_of(decision)
             out.line(
-                " " * 16,
-                f"{tag_of(decision):<20} {event_text(decision, names)}  ",
+                " " * (len(lead) + 2),
+                (f"{tag:<18}", _style(tag)),
+                f" {words.of(decision)}  ",
                 (f"[{' '.join(decision.rules)}]", "dim"),
             )
 
 
+def _style(tag: str) -> str:
+    return next((style for part, style in _STYLES.items() if part in tag), "")
+
+
 def _outcome(turn: PlayedTurn) -> tuple[str, ...]:
-    state = turn.state
-    session = str((turn.step.turn or {}).get("session", ""))
-    if state is None:
-        return (turn.id, session, "", "", "lost at a restart" if turn.lost else "unfinished")
-    took = span((turn.ended_ms or 0) - state.requested_ms)
+    state, session = turn.state, turn.step.turn.session if turn.step.turn else ""
     attempts = str(len(state.attempts))
+    if turn.ended_ms is None:
+        return (turn.id, session, "-", attempts, f"not over: {state.state}")
+    took = span(turn.ended_ms - state.requested_ms)
     if state.answered:
         return (turn.id, session, took, attempts, f"answered by {state.answered}")
     end = state.end.value if state.end else "?"
@@ -104,12 +149,16 @@ def _outcome(turn: PlayedTurn) -> tuple[str, ...]:
     return (turn.id, session, took, attempts, f"failed: {end}{reason}")
 
 
+# ---- for machines --------------------------------------------------------------------------------------------
+
+
 def _value(played: Played) -> dict[str, Any]:
-    names = Names(played.store)
+    names, scenario = Names(played.store), played.loaded.scenario
     rows = list(played.store.read())
     return {
-        "title": played.scenario.title,
-        "shows": played.scenario.shows,
+        "title": scenario.title,
+        "shows": scenario.shows,
+        "start_ms": scenario.start_ms,
         "turns": [_turn_value(turn) for turn in played.turns],
         "commits": [commit_value(Stored(row, decode(row.body, row.position)), names) for row in rows],
         "problems": played.problems,
@@ -119,19 +168,31 @@ def _value(played: Played) -> dict[str, Any]:
 
 
 def _turn_value(turn: PlayedTurn) -> dict[str, Any]:
-    state = turn.state
-    value: dict[str, Any] = {"id": turn.id, "lost": turn.lost, "ended_ms": turn.ended_ms}
-    if state is None:
-        return value
+    state, result = turn.state, turn.result
     return {
-        **value,
+        "id": turn.id,
+        "state": state.state,
+        "requested_ms": state.requested_ms,
+        "ended_ms": turn.ended_ms,
+        "selected": state.selected,
         "answered": state.answered or None,
         "end": state.end.value if state.end else None,
         "reason": state.reason.value if state.reason else None,
         "attempts": [
-            {"model": a.model, "reason": a.reason.value if a.reason else None, "check": a.check}
-            for a in state.attempts
+            {
+                "model": one.model,
+                "profile": profile or None,
+                "reason": one.reason.value if one.reason else None,
+                "check": one.check,
+            }
+            for one, profile in zip(state.attempts, turn.profiles, strict=True)
         ],
-        "skips": [{"model": s.model, "because": s.because.value} for s in state.skips],
-        "notices": list(turn.result.notices) if turn.result else [],
+        "skips": [{"model": s.model, "because": s.because.value, "until_ms": s.until_ms} for s in state.skips],
+        "notices": list(result.notices) if result else [],
+        "message": str(turn.failure) if turn.failure else None,
+        "statuses": turn.statuses,
+        "records": [record_line(step) for step in turn.records],
+        "soonest_ms": state.soonest_ms,
+        "soonest_model": state.soonest_model or None,
+        "cost": str(result.usage.cost) if result and result.usage.cost is not None else None,
     }

@@ -74,7 +74,8 @@ class Source:
     def note(self, path: Path, what: str) -> str:
         """A sentence about a key, in the form of all messages: file, line, key."""
         path = (*self.prefix, *path)
-        return f"{self.name}:{self.lines.of(path)}: {dotted(path)}: {what}"
+        line = f":{self.lines.of(path)}" if self.lines else ""
+        return f"{self.name}{line}: {dotted(path)}: {what}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,10 @@ class Lines:
     def __contains__(self, path: Path) -> bool:
         return path in self._lines
 
+    def __bool__(self) -> bool:
+        """Whether there is a text with lines; a file that is not TOML has none here."""
+        return bool(self._lines)
+
     def note(self, path: Path, offset: int, *, again: bool = False) -> None:
         """A path begins at an offset; the first mention counts, unless `again` says that this one is better."""
         if again or path not in self._lines:

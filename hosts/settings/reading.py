@@ -67,14 +67,14 @@ def parse_settings(text: str, name: str = "<text>") -> Settings:
     return _read(_toml(text, name), Source(name, Lines(text)))
 
 
-def settings_within(data: dict[str, Any], name: str, table: str, text: str = "") -> Settings:
+def settings_within(data: dict[str, Any], name: str, table: Path, text: str = "") -> Settings:
     """Read the settings that another file holds as its table `table`, such as a scenario's policy.
 
     `text` is that file as TOML, for the lines in messages; leave it out when the file is not TOML.
     Raises BadPolicy.
     """
     _check_depth(data, name)
-    return _read(data, Source(name, Lines(text), prefix=(table,)))
+    return _read(data, Source(name, Lines(text), prefix=table))
 
 
 def _read(data: dict[str, Any], source: Source) -> Settings:

@@ -2,83 +2,100 @@
 
 Each turn is the driver's generator. The shell here does its effects: work on the log at once, a call by the
 scripted outcomes, a sleep by letting the clock go on. What happens next is always the earliest thing that is
-due, so turns, switches and restarts interleave as they would, and the same file plays the same way every time.
+due, and of two at one moment the one that was due first, so turns, switches and restarts interleave as they
+would, and the same file plays the same way every time.
+
+Several runtimes are several cores on one store, each with a view of its own, as processes on one log are. A
+restart closes the generators of its runtime as a crash would: nothing of them is reported any more.
 """
 
 import heapq
 import random
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, cast
 
 import msgspec
 
-from standby.engine.steps import Step as Step_
+from standby.engine.trail import ChainStep, chain_steps
 from standby.engine.turn import Turn
 from standby.engine.verify import Report, verify
-from standby.events import facts as f
 from standby.events.codec import decode
 from standby.events.commit import Commit
-from standby.events.errors import BadInput, BadScript, StandbyError, TurnFailed
+from standby.events.errors import BadInput, BadScript, RuntimeEnded, StandbyError, TurnFailed, TurnLost
 from standby.events.memory import MemoryStore
 from standby.events.names import SALT_BYTES
 from standby.events.store import Store
-from standby.events.vocabulary import Effects, ResetKind, SelectionSource, Surface, TurnKind
+from standby.events.vocabulary import Origin
 from standby.hosts.core import Core
-from standby.hosts.providers.values import Endpoint, Prompt, Wire
+from standby.hosts.providers.values import CallFailed, Code, Endpoint, Prompt, Wire
 from standby.hosts.runner.ask import Ask, TurnFields
 from standby.hosts.runner.driver import Driver, Script
-from standby.hosts.runner.effects import Call, Do, Sleep, Tell
+from standby.hosts.runner.effects import Call, Do, Sleep, Status, StatusKind, Tell
 from standby.hosts.runner.outcomes import TurnResult
-from standby.hosts.service import Profile as ServiceProfile
-from standby.hosts.service import Standby, TurnHandle, session_name
-from standby.hosts.settings import Settings, settings_within
-from standby.hosts.simulate.expect import check_turn
-from standby.hosts.simulate.outcomes import Outcomes, claim
-from standby.hosts.simulate.scenario import Profile, Scenario, Step, duration_ms
+from standby.hosts.service import Standby, TurnHandle
+from standby.hosts.settings import Settings
+from standby.hosts.simulate.acts import Credentials, act
+from standby.hosts.simulate.expect import check_rules, check_turn
+from standby.hosts.simulate.outcomes import Outcomes, claim, cut_off
+from standby.hosts.simulate.scenario import Loaded, Step
+from standby.hosts.simulate.scenario import Turn as Said
 
 __all__ = ["Played", "PlayedTurn", "play"]
 
 _PROMPT = Prompt(messages=({"role": "user", "content": "Hello?"},))
-_ENUMS: dict[str, Callable[[str], Any]] = {
-    "source": SelectionSource,
-    "kind": TurnKind,
-    "surface": Surface,
-}
-_DURATIONS = ("deadline", "timeout", "allowance")
+_OURS = frozenset({"id", "session", "timeout", "deadline", "allowance", "repairs"})
+"""Fields of a turn that are not handed to the runner as they are."""
 
 
-class PlayedTurn(msgspec.Struct):
+@dataclass(slots=True, kw_only=True)
+class PlayedTurn:
     """One turn of a scenario and how it ended."""
 
     id: str
+    number: int
+    """Of the step that requests it."""
     step: Step
-    handle: TurnHandle
+    owner: str
+    """The runtime that has it."""
+    state: Turn = field(default_factory=Turn)
+    """Its state when it ended, or as it was last; the view forgets settled turns after a while."""
+    profiles: list[str] = field(default_factory=list)
+    """Names of the profiles that were called with, in order."""
     result: TurnResult | None = None
     failure: TurnFailed | None = None
     ended_ms: int | None = None
-    state: Turn | None = None
-    """Its state when it ended; the view forgets settled turns after a while."""
-    settled: Step_ | None = None
-    commits: list[Commit] = []
+    commits: list[Commit] = field(default_factory=list)
     """Every commit about it."""
-    lost: bool = False
-    """Its runtime was restarted while it was under way."""
-    statuses: list[str] = []
+    records: list[ChainStep] = field(default_factory=list)
+    """The decision records of those commits (OBS-3)."""
+    statuses: list[str] = field(default_factory=list)
+    """The passing lines, each as it first appeared."""
 
 
-class Played(msgspec.Struct):
+@dataclass(slots=True, kw_only=True)
+class Played:
     """A played scenario."""
 
-    scenario: Scenario
-    settings: Settings
+    loaded: Loaded
     store: Store
     turns: list[PlayedTurn]
     problems: list[str]
-    """Expectations that did not hold, and rules that no decision named."""
+    """Expectations that did not hold, outcomes that no call came to, rules that nothing showed."""
     report: Report
     now_ms: int
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """One runtime at work on a turn."""
+
+    turn: PlayedTurn
+    slot: str
+    script: Script
+    alive: bool = True
 
 
 class _Keys:
@@ -94,63 +111,270 @@ class _Keys:
         """None is needed."""
 
 
-def play(scenario: Scenario, settings: Settings, store: Store | None = None) -> Played:
-    """Play a scenario to its end.
+def play(loaded: Loaded, store: Store | None = None) -> Played:
+    """Play a scenario to its end, on a store that holds nothing yet.
 
     Raises:
-        BadScript: a step cannot be done.
+        BadScript: a step cannot be done; the message names it.
     """
-    return _Player(scenario, settings, store or MemoryStore()).run()
+    return _Player(loaded, store or MemoryStore()).run()
 
 
 class _Player:
-    def __init__(self, scenario: Scenario, settings: Settings, store: Store) -> None:
-        self.scenario, self.settings, self.store = scenario, settings, store
-        self.now_ms = scenario.start_ms
-        self.random = random.Random(scenario.seed)
-        self.outcomes = Outcomes(scenario)
+    def __init__(self, loaded: Loaded, store: Store) -> None:
+        self.loaded, self.scenario, self.store = loaded, loaded.scenario, store
+        self.now_ms = self.scenario.start_ms
+        self.random = random.Random(self.scenario.seed)
+        self.outcomes = Outcomes(self.scenario)
+        self.credentials = Credentials(self.scenario.profiles, self.scenario.order)
+        self.problems: list[str] = []
         self.runtimes: dict[str, Standby] = {}
         self.turns: dict[str, PlayedTurn] = {}
-        self.scripts: dict[str, tuple[str, Script]] = {}
+        self.asks: dict[str, Ask] = {}
+        self.runs: list[_Run] = []
         self.due: list[tuple[int, int, Callable[[], None]]] = []
         self.order = count()
-        self.profiles, self.orders = list(scenario.profiles), dict(scenario.order)
-        self.service("main", settings)
+        self.credentials.observe(self.open("main", loaded.settings), self.scenario.start_ms)
 
     # ---- time ------------------------------------------------------------------------------------------------
 
     def later(self, at_ms: int, what: Callable[[], None]) -> None:
+        """Something is due at a moment."""
         heapq.heappush(self.due, (at_ms, next(self.order), what))
 
-    def drain(self, until_ms: int | None = None) -> None:
-        """Let everything happen that is due, up to a moment."""
-        while self.due and (until_ms is None or self.due[0][0] <= until_ms):
-            at_ms, _, what = heapq.heappop(self.due)
-            self.now_ms = max(self.now_ms, at_ms)
+    def drain(self) -> None:
+        """Let everything happen that is due, and what becomes due by it."""
+        while self.due:
+            self.now_ms, _, what = heapq.heappop(self.due)
             what()
 
     def run(self) -> Played:
+        """Play all steps, then look at what came of them."""
+        last_ms = self.now_ms
         for number, step in enumerate(self.scenario.steps):
-            if step.at is not None:
-                self.later(self.scenario.start_ms + duration_ms(step.at), self._doing(number, step))
-        for number, step in enumerate(self.scenario.steps):
-            if step.at is None:
-                if self.scripts:
-                    self.drain_turns()
-                self.now_ms += duration_ms(step.after)
-                self.drain(self.now_ms)
-                self._doing(number, step)()
+            doing = self.doing(number, step)
+            if step.at is not None or step.during is not None:
+                last_ms = self.moment(number, step, last_ms)
+                self.later(last_ms, doing)
+                continue
+            self.drain()
+            self.now_ms += step.after or 0
+            last_ms = self.now_ms
+            doing()
         self.drain()
+        return self.played()
+
+    def moment(self, number: int, step: Step, last_ms: int) -> int:
+        """When a step happens that does not wait for what is under way."""
+        if step.at is None:
+            return last_ms + (step.during or 0)
+        at_ms = self.scenario.start_ms + step.at
+        if at_ms < last_ms:
+            over = last_ms - self.scenario.start_ms
+            raise self.wrong(
+                number, step, f"is to happen at {step.at} ms, but the step above it is at {over} ms"
+            )
+        return at_ms
+
+    def doing(self, number: int, step: Step) -> Callable[[], None]:
+        """The step as something that can be due."""
+
+        def do() -> None:
+            try:
+                if step.turn is not None:
+                    self.request(number, step, step.turn)
+                else:
+                    act(self, step, number, self.loaded.changes.get(number))
+                    self.look()
+            except BadScript:
+                raise
+            except StandbyError as error:
+                raise self.wrong(number, step, str(error)) from error
+
+        return do
+
+    def wrong(self, number: int, step: Step, what: str) -> BadScript:
+        """A step cannot be done."""
+        return self.loaded.error(("steps", number), f"{step.kinds()[0]}: {what}")
+
+    # ---- runtimes --------------------------------------------------------------------------------------------
+
+    def service(self, slot: str) -> Standby:
+        """The door of a runtime; it is opened when it is first spoken of."""
+        return self.runtimes.get(slot) or self.open(slot, None)
+
+    def open(self, slot: str, settings: Settings | None) -> Standby:
+        """A runtime starts."""
+        core = Core(
+            self.store,
+            slot=slot,
+            clock=lambda: self.now_ms,
+            draw=lambda: self.random.getrandbits(32),
+            salt=lambda: self.random.randbytes(SALT_BYTES),
+        )
+        core.watch(lambda commit: self.record(core, commit))
+        service = self.runtimes[slot] = Standby(core, settings)
+        service.evidence_bytes = self.loaded.settings.evidence_bytes
+        return service
+
+    def record(self, core: Core, commit: Commit) -> None:
+        """Keep the decision records of a commit."""
+        turn = self.turns.get(getattr(commit.fact, "turn", ""))
+        state = core.view.turns.get(turn.id) if turn is not None else None
+        if turn is not None and state is not None:
+            turn.records += chain_steps(commit, state)
+
+    def restart(self, slot: str) -> None:
+        """A runtime ends, and its work on turns with it; then it starts again."""
+        for run in self.runs:
+            if run.slot == slot:
+                self.stop(run)
+        self.open(slot, None)
+
+    def handle(self, turn: str, slot: str = "") -> TurnHandle:
+        """A turn, by the runtime that owns it unless another one is named."""
+        service = self.service(slot or self.turns[turn].owner)
+        with service.core.group():
+            return TurnHandle(service, turn)
+
+    # ---- turns -----------------------------------------------------------------------------------------------
+
+    def request(self, number: int, step: Step, said: Said) -> None:
+        """A turn is requested."""
+        turn = PlayedTurn(id=said.id, number=number, step=step, owner=step.runtime or "main")
+        fields = {name: one for name, one in msgspec.structs.asdict(said).items() if name not in _OURS}
+        if said.allowance is not None:
+            fields["allowance_ms"] = int(said.allowance)
+        self.asks[said.id] = Ask(
+            prompt=_PROMPT,
+            session=said.session,
+            timeout_ms=None if said.timeout is None else int(said.timeout),
+            deadline_ms=None if said.deadline is None else self.now_ms + said.deadline,
+            on_status=_listener(turn),
+            on_notice=lambda notice: None,
+            repair=(lambda prompt, reason: prompt) if said.repairs else None,
+            continues=lambda prompt: prompt,
+            fields=cast(TurnFields, {**fields, "turn": said.id}),
+        )
+        self.turns[said.id] = turn
+        self.begin(turn, self.asks[said.id], turn.owner)
+
+    def take_over(self, key: str, slot: str) -> None:
+        """A runtime goes on with a turn that another one had."""
+        turn = self.turns[key]
+        if any(run.alive and run.turn is turn and run.slot == slot for run in self.runs):
+            raise BadInput(
+                f"runtime {slot} is at work on turn {key}; restart it first, or name another runtime"
+            )
+        if turn.ended_ms is not None:
+            raise BadInput(f"turn {key} is over")
+        turn.owner = slot
+        self.begin(turn, replace(self.asks[key], resumes=key), slot)
+
+    def begin(self, turn: PlayedTurn, ask: Ask, slot: str) -> None:
+        """A runtime begins to work on a turn."""
+        driver = Driver(self.service(slot), _Keys(), _endpoint, ask, None, set())  # type: ignore[arg-type]
+        run = _Run(turn, slot, driver.script())
+        self.runs.append(run)
+        self.go_on(run, None)
+
+    def go_on(self, run: _Run, value: Any) -> None:
+        """Send what an effect came to into the turn, and do its next effects until one takes time."""
+        if not run.alive:
+            return
+        try:
+            while True:
+                effect = run.script.send(value)
+                value = None
+                if isinstance(effect, Do):
+                    value = effect.work()
+                elif isinstance(effect, Tell):
+                    effect.to(effect.value)
+                elif isinstance(effect, Sleep):
+                    self.later(self.now_ms + effect.ms, lambda: self.go_on(run, False))
+                    return
+                else:
+                    self.call(run, effect)
+                    return
+        except StopIteration as end:
+            run.turn.result = end.value
+        except TurnFailed as failure:
+            run.turn.failure = failure
+        except (TurnLost, RuntimeEnded):
+            pass  # Another runtime has the turn by now; what this one knew is in the log.
+        except BadScript:
+            raise
+        except StandbyError as error:
+            raise self.loaded.error(("steps", run.turn.number), f"turn {run.turn.id}: {error}") from error
+        self.stop(run)
+        self.look()
+
+    def call(self, run: _Run, effect: Call) -> None:
+        """A call begins; what it comes to is known when it is over."""
+        model = f"{effect.endpoint.provider}/{effect.model}"
+        service = self.service(run.slot)
+        profile = service.core.name_of(TurnHandle(service, run.turn.id).state.attempts[-1].profile)
+        one = self.outcomes.take(model, profile, run.turn.id, self.now_ms)
+        late = one.took > effect.timeout_ms
+        if late:
+            one = cut_off(one, effect.timeout_ms)
+
+        def over() -> None:
+            deadline = self.asks[run.turn.id].deadline_ms
+            if late and deadline is not None and self.now_ms >= deadline:
+                # The run's time is over, not the attempt's: the driver reports that and blames nobody.
+                self.go_on(run, _timed_out(effect))
+            else:
+                self.go_on(run, claim(one, model, self.now_ms))
+
+        self.later(self.now_ms + one.took, over)
+
+    def stop(self, run: _Run) -> None:
+        """A runtime does no more for a turn."""
+        if run.alive:
+            run.alive = False
+            run.script.close()
+
+    def look(self) -> None:
+        """Take down turns that have ended, however they did, and stop who still works on them."""
+        for turn in self.turns.values():
+            if turn.ended_ms is not None:
+                continue
+            handle = self.handle(turn.id)
+            turn.state = copy(handle.state)
+            name_of = self.service(turn.owner).core.name_of
+            turn.profiles = [name_of(attempt.profile) for attempt in turn.state.attempts]
+            if turn.state.state not in ("answered", "failed"):
+                continue
+            turn.ended_ms = turn.state.ended_ms
+            for run in self.runs:
+                if run.turn is turn and run.slot == turn.owner:
+                    self.stop(run)
+        self.runs = [run for run in self.runs if run.alive]
+
+    # ---- the end ---------------------------------------------------------------------------------------------
+
+    def played(self) -> Played:
+        """What came of it, held against what was expected."""
+        self.look()
         report = verify(self.store.read(), aside=self.store.aside, asides=self.store.asides())
-        turns = list(self.turns.values())
-        played = Played(self.scenario, self.settings, self.store, turns, [], report, self.now_ms)
         named = self.commits()
+        turns = list(self.turns.values())
+        problems = [*self.problems]
         for turn in turns:
-            played.problems += check_turn(turn, self.scenario.start_ms)
-        played.problems += [f"no decision names {rule}" for rule in self.scenario.shows if rule not in named]
+            problems += check_turn(turn, self.scenario.start_ms)
+        problems += self.outcomes.missed()
+        problems += check_rules(self.scenario, named)
         if not report.holds:
-            played.problems.append(report.problem)
-        return played
+            problems.append(report.problem)
+        return Played(
+            loaded=self.loaded,
+            store=self.store,
+            turns=turns,
+            problems=problems,
+            report=report,
+            now_ms=self.now_ms,
+        )
 
     def commits(self) -> set[str]:
         """Give each turn its commits; returns the rules that decisions of the log name."""
@@ -163,243 +387,28 @@ class _Player:
                 turn.commits.append(commit)
         return named
 
-    def drain_turns(self) -> None:
-        """Let time go on until no turn is under way."""
-        while self.scripts and self.due:
-            self.drain(self.due[0][0])
 
-    def _doing(self, number: int, step: Step) -> Callable[[], None]:
-        def do() -> None:
-            try:
-                self.do(step)
-            except BadScript:
-                raise
-            except (StandbyError, TypeError, KeyError, ValueError) as error:
-                what = f"needs {error}" if isinstance(error, KeyError) else str(error)
-                raise BadScript(f"steps[{number}] ({step.kinds()[0]}): {what}") from error
+def _listener(turn: PlayedTurn) -> Callable[[Status], None]:
+    """Keeps each passing line once, not each second of its countdown."""
+    seen: set[tuple[StatusKind, str, int, int | None]] = set()
 
-        return do
+    def hear(status: Status) -> None:
+        key = (status.kind, status.model, status.attempt, status.until_ms)
+        if status.text and key not in seen:
+            seen.add(key)
+            turn.statuses.append(status.text)
 
-    # ---- runtimes --------------------------------------------------------------------------------------------
-
-    def service(self, slot: str, settings: Settings | None = None) -> Standby:
-        """The door of a runtime; it is opened when it is first spoken of."""
-        found = self.runtimes.get(slot)
-        if found is None:
-            core = Core(
-                self.store,
-                slot=slot,
-                clock=lambda: self.now_ms,
-                draw=lambda: self.random.getrandbits(32),
-                salt=lambda: self.random.randbytes(SALT_BYTES),
-            )
-            found = self.runtimes[slot] = Standby(core, settings)
-            if settings is not None:
-                self.observe()
-        return found
-
-    def observe(self) -> None:
-        """Report the profiles that there are now."""
-        start = self.scenario.start_ms
-        self.service("main").observe(
-            [
-                ServiceProfile(
-                    name=one.name,
-                    provider=_provider(one),
-                    kind=one.kind,
-                    expires_ms=None if one.expires is None else start + duration_ms(one.expires),
-                    usable=one.usable,
-                    inline=one.inline,
-                    agent=one.agent,
-                )
-                for one in self.profiles
-            ],
-            self.orders,
-        )
-
-    # ---- steps -----------------------------------------------------------------------------------------------
-
-    def do(self, step: Step) -> None:
-        """Let one step happen."""
-        service = self.service(step.runtime)
-        if step.turn is not None:
-            self.start(service, step, step.turn)
-        elif step.select is not None:
-            said = dict(step.select)
-            service.select_model(said.pop("session"), said.pop("model", "") or None, **said)
-        elif step.pin is not None:
-            said = dict(step.pin)
-            service.pin(said.pop("session"), said.pop("provider"), said.pop("profile", "") or None, **said)
-        elif step.reset is not None:
-            said = dict(step.reset)
-            service.reset(said.pop("session"), kind=ResetKind(said.pop("kind", "reset")), **said)
-        elif step.create is not None:
-            service.create_session(**step.create)
-        elif step.restart:
-            self.restart(step.runtime)
-        elif step.policy is not None or step.profiles is not None or step.remove:
-            self.configure(service, step)
-        else:
-            self.report(service, step)
-
-    def configure(self, service: Standby, step: Step) -> None:
-        """Policy and credentials change."""
-        core = service.core
-        if step.policy is not None:
-            changed = settings_within(step.policy, "steps", "policy")
-            with core.group() as transaction:
-                core.adopt(changed.policy_with(lambda name: core.alias("profile", name, transaction)))
-        elif step.profiles is not None:
-            self.profiles, self.orders = list(step.profiles), dict(step.order or self.orders)
-            self.observe()
-        else:
-            self.profiles = [one for one in self.profiles if one.name != step.remove]
-            core.submit(f.CredentialRemoved(profile=self.alias(step.remove)))
-
-    def report(self, service: Standby, step: Step) -> None:
-        """Something is reported about a turn, a session or a profile."""
-        if step.quota is not None:
-            said = step.quota
-            resets = said.get("resets")
-            service.core.submit(
-                f.QuotaObserved(
-                    profile=self.alias(said["profile"]),
-                    checked_ms=self.now_ms,
-                    valid=said.get("valid", True),
-                    exhausted=said.get("exhausted", False),
-                    resets_at_ms=None if resets is None else self.now_ms + duration_ms(resets),
-                )
-            )
-        elif step.compaction is not None:
-            self.compaction(service, step.compaction)
-        elif step.cancel:
-            self.cancel(step.cancel)
-        elif step.deadline:
-            self.turns[step.deadline].handle.deadline_passed()
-        elif step.no_progress:
-            self.turns[step.no_progress].handle.no_progress()
-        elif step.response:
-            self.turns[step.response].handle.response_completed()
-        elif step.effects:
-            self.turns[step.effects].handle.effects_begun(Effects.POSSIBLE)
-        elif step.recorded is not None:
-            self.turns[step.recorded["turn"]].handle.event_recorded(bool(step.recorded["stored"]))
-        elif step.admitted:
-            self.turns[step.admitted].handle.writer_admitted()
-
-    def compaction(self, service: Standby, said: dict[str, Any]) -> None:
-        """A compaction of a session's context was completed."""
-        with service.core.group() as transaction:
-            name = session_name(said.get("agent", "main"), said["session"])
-            alias = service.core.alias("session", name, transaction)
-            service.core.submit(f.CompactionCompleted(session=alias, count=said.get("count", 1)))
-
-    def alias(self, profile: str) -> str:
-        """The alias of a profile that the scenario names."""
-        found = self.service("main").core.known_alias("profile", profile)
-        if found is None:
-            raise BadInput(f"there is no profile {profile!r}")
-        return found
-
-    def restart(self, slot: str) -> None:
-        """A runtime ends, and its turns under way with it; then it starts again."""
-        for key, (where, script) in list(self.scripts.items()):
-            if where == slot:
-                del self.scripts[key]
-                self.turns[key].lost = True
-                script.close()
-        self.runtimes.pop(slot, None)
-        self.service(slot)
-
-    # ---- turns -----------------------------------------------------------------------------------------------
-
-    def start(self, service: Standby, step: Step, said: dict[str, Any]) -> None:
-        """A turn is requested."""
-        fields = dict(said)
-        key = str(fields.pop("id", f"turn-{len(self.turns) + 1}"))
-        session = fields.pop("session")
-        for name in _DURATIONS:
-            if name in fields:
-                ms = duration_ms(fields.pop(name))
-                fields[f"{name}_ms"] = self.now_ms + ms if name == "deadline" else ms
-        for name, enum in _ENUMS.items():
-            if name in fields:
-                fields[name] = enum(fields[name])
-        played = PlayedTurn(key, step, TurnHandle(service, key))
-        ask = Ask(
-            prompt=_PROMPT,
-            session=session,
-            timeout_ms=fields.pop("timeout_ms", None),
-            deadline_ms=fields.pop("deadline_ms", None),
-            on_status=lambda status: played.statuses.append(str(status)),
-            on_notice=lambda notice: None,
-            repair=(lambda prompt, reason: prompt) if fields.pop("repairs", False) else None,
-            continues=lambda prompt: prompt,
-            fields=cast(TurnFields, {**fields, "turn": key}),
-        )
-        driver = Driver(service, _Keys(), _endpoint, ask, None, set())  # type: ignore[arg-type]  # has what it needs
-        self.turns[key] = played
-        self.scripts[key] = (step.runtime, driver.script())
-        self.go_on(key, None)
-
-    def go_on(self, key: str, value: Any) -> None:
-        """Send what an effect came to into the turn, and do its next effects until one takes time."""
-        if key not in self.scripts:
-            return
-        slot, script = self.scripts[key]
-        played = self.turns[key]
-        try:
-            while True:
-                effect = script.send(value)
-                value = None
-                if isinstance(effect, Do):
-                    value = effect.work()
-                elif isinstance(effect, Tell):
-                    effect.to(effect.value)
-                elif isinstance(effect, Sleep):
-                    self.later(self.now_ms + effect.ms, lambda: self.go_on(key, False))
-                    return
-                else:
-                    self.call(key, slot, effect)
-                    return
-        except StopIteration as end:
-            played.result = end.value
-        except TurnFailed as failure:
-            played.failure = failure
-        except StandbyError:
-            if played.handle.state.state not in ("answered", "failed"):
-                raise
-        self.scripts.pop(key, None)
-        self.over(played)
-
-    def over(self, played: PlayedTurn) -> None:
-        """A turn has ended."""
-        played.ended_ms = self.now_ms
-        played.state, played.settled = copy(played.handle.state), played.handle.step
-
-    def call(self, key: str, slot: str, effect: Call) -> None:
-        """A call begins; what it comes to is known when it is over."""
-        model = f"{effect.endpoint.provider}/{effect.model}"
-        attempts = self.turns[key].handle.state.attempts
-        profile = self.service(slot).core.name_of(attempts[-1].profile)
-        one = self.outcomes.take(model, profile, key, self.now_ms)
-        took = duration_ms(one.took)
-        if took > effect.timeout_ms:
-            one = msgspec.structs.replace(one, kind=None, status=None, body=None, code="ETIMEDOUT")
-            took = effect.timeout_ms
-        self.later(self.now_ms + took, lambda: self.go_on(key, claim(one, model, self.now_ms)))
-
-    def cancel(self, key: str) -> None:
-        """The user stops a turn: its call, if one is under way, ends with it."""
-        self.turns[key].handle.cancel()
-        _, script = self.scripts.pop(key, ("", None))
-        if script is not None:
-            script.close()
-        self.over(self.turns[key])
+    return hear
 
 
-def _provider(profile: Profile) -> str:
-    return profile.provider or profile.name.partition(":")[0]
+def _timed_out(effect: Call) -> CallFailed:
+    return CallFailed(
+        provider=effect.endpoint.provider,
+        model=effect.model,
+        wire=effect.endpoint.wire,
+        code=Code.TIMED_OUT,
+        origin=Origin.TRANSPORT,
+    )
 
 
 def _endpoint(provider: str) -> Endpoint:

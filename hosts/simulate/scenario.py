@@ -1,10 +1,14 @@
 """A scenario file: policy, profiles, what calls come to, and what happens when.
 
 TOML or JSON. Durations are milliseconds or text such as "90s", "5m", "1h30m". An unknown key is an error that
-names its place.
+names its place. Steps are in the order of time, and each says one thing:
+
+    after = "5m"     five minutes after everything before it is over; without any of the three, at once then
+    during = "1s"    one second after the step before it happened, whatever is under way
+    at = "10m"       ten minutes after the start, whatever is under way
 
     title = "An empty wallet"
-    shows = ["BILL-2", "BILL-5"]              # rules that a decision of this scenario must name
+    shows = ["BILL-2", "BILL-5"]              # rules that this scenario must show
 
     [policy.agents.defaults.model]            # [policy] holds the keys of a settings file
     primary = "openai/alpha"
@@ -22,32 +26,53 @@ names its place.
     expect = { answered = "anthropic/beta", notices = 1 }
 """
 
-import json
-import re
-import tomllib
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
-from standby.events.errors import BadPolicy, BadScript
+from standby.events.errors import BadScript
 from standby.events.vocabulary import (
     CredentialKind,
     Effects,
     Failure,
     ResetKind,
+    SelectionSource,
     StopKind,
+    Surface,
+    ToolReceipt,
     TurnEnd,
+    TurnKind,
 )
 from standby.hosts.scripted.replies import Dialect, Kind
-from standby.hosts.settings import Settings, settings_within
+from standby.hosts.settings import Settings
+from standby.hosts.settings.lines import Path
 
-__all__ = ["Expect", "Outcome", "Profile", "Scenario", "Step", "duration_ms", "load_scenario", "parse_scenario"]
+__all__ = [
+    "REFERENCES",
+    "Duration",
+    "Expect",
+    "Health",
+    "Loaded",
+    "Outcome",
+    "Profile",
+    "Scenario",
+    "Status",
+    "Step",
+    "Turn",
+]
 
-Duration = int | str
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+class Duration(int):
+    """Milliseconds, never negative."""
+
+
+_Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+_Seconds = Annotated[float, Meta(ge=0, le=40_000_000)]
+_Status = Annotated[int, Meta(ge=100, le=599)]
+_NOTHING = Duration(0)
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,7 +86,7 @@ class Profile(_Table, frozen=True, kw_only=True):
     provider: str = ""
     kind: CredentialKind = CredentialKind.API_KEY
     expires: Duration | None = None
-    """After the scenario's start."""
+    """After the scenario's start; 0 has expired already."""
     usable: bool = True
     inline: bool = False
     agent: str = ""
@@ -73,28 +98,31 @@ class Outcome(_Table, frozen=True, kw_only=True):
     model: str = ""
     profile: str = ""
     turn: str = ""
-    since: Duration = 0
+    since: Duration = _NOTHING
     until: Duration | None = None
-    """From when and until when this holds, after the scenario's start."""
-    times: int | None = None
+    """From when and until when this holds, after the scenario's start; the start of a call counts."""
+    times: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
     """How often; once, or always when `until` is given."""
 
     kind: Kind | None = None
     """A failure of the scripted provider, with the true body of the model's provider."""
     dialect: Dialect | None = None
-    status: int | None = None
+    status: _Status | None = None
     headers: dict[str, str] = {}
     body: str | dict[str, Any] | None = None
     code: str = ""
     """A failure of the transport: ETIMEDOUT, ECONNREFUSED, ECONNRESET, CERT_INVALID."""
-    retry_after: float | None = None
+    retry_after: _Seconds | None = None
+    """Seconds that the provider asks for."""
 
-    took: Duration = 200
-    """How long the call takes."""
+    took: Duration = Duration(200)
+    """How long the call takes; it is cut off where the attempt's time or the run's deadline is over."""
     stream: bool = False
     """The failure comes after the response had begun."""
     effects: Effects = Effects.NONE
     delivered: bool = False
+    receipts: list[ToolReceipt] = []
+    bare: bool = False
     repairable: bool = False
     format_repair: bool = False
     finished_work: bool = False
@@ -102,16 +130,53 @@ class Outcome(_Table, frozen=True, kw_only=True):
     provider_started: bool = True
     switch_to: str = ""
     """The call is left because the user switched the model."""
+    served: str = ""
+    """The model to which the provider went by itself inside the request (ADV-13)."""
     stop: StopKind = StopKind.STOP
     fallback_worthy: bool = False
     writer_admitted: bool = True
-    input_tokens: int = 100
-    output_tokens: int = 20
+    input_tokens: _Count = 100
+    output_tokens: _Count = 20
 
     @property
     def fails(self) -> bool:
         """Whether the call fails."""
         return (self.kind not in (None, Kind.ANSWER)) or self.status is not None or bool(self.code)
+
+
+class Turn(_Table, frozen=True, kw_only=True):
+    """A turn that is requested; the fields are those of `Standby.start_turn`."""
+
+    session: str
+    id: str = ""
+    """Names the turn; turn-1, turn-2 and so on without it."""
+    agent: str = "main"
+    model: str = ""
+    source: SelectionSource = SelectionSource.DEFAULT
+    fallbacks: list[str] | None = None
+    kind: TurnKind = TurnKind.INTERACTIVE
+    surface: Surface = Surface.DIRECT
+    locked: bool = False
+    rerouted: bool = False
+    image: bool = False
+    timeout: Duration | None = None
+    """Of each attempt."""
+    deadline: Duration | None = None
+    """Of the whole run, from its request."""
+    allowance: Duration | None = None
+    max_retries: _Count | None = None
+    input_tokens: _Count | None = None
+    continuable: bool = False
+    owns_transport: bool = False
+    answer_required: bool = True
+    local_settings: bool = True
+    selected_only: bool = False
+    harness: str = ""
+    hidden: bool = False
+    continues: str = ""
+    """Id of a failed turn."""
+    repairs: bool = False
+    """The host can repair requests (compact, trim, sanitise); without it an ordered repair fails."""
 
 
 class Expect(_Table, frozen=True, kw_only=True):
@@ -121,66 +186,191 @@ class Expect(_Table, frozen=True, kw_only=True):
     """The model that answers; "" when none may."""
     end: TurnEnd | None = None
     reason: Failure | None = None
+    over: bool | None = None
+    """False for a turn that has no end, since its runtime went away."""
     attempts: int | None = None
     models: list[str] | None = None
     """The models that are called, in order, each repetition included."""
     profiles: list[str] | None = None
+    skips: list[str] | None = None
+    """Candidates that are passed over: "anthropic/beta: cooldown"."""
     notices: int | None = None
+    told: list[str] | None = None
+    """The texts of the notices that are shown."""
+    says: str | None = None
+    """The message of a turn that failed, or a part of it."""
+    statuses: list[str] | None = None
+    """The passing status lines, each as it first appears."""
+    records: list[str] | None = None
+    """The decision records for operators: "openai/alpha billing -> anthropic/beta: next_fallback"."""
+    soonest: str | None = None
+    """The candidate that can be tried first after everything failed."""
+    target: str | None = None
+    """The model that a live switch hands the turn back for."""
+    cost: str | None = None
+    """In currency units, exact; "" when it is not known."""
     rules: list[str] = []
     """Rules that a decision of the turn names."""
     at: Duration | None = None
     """When the turn is over, after the scenario's start."""
 
 
+class Select(_Table, frozen=True, kw_only=True):
+    """The user picks a model."""
+
+    session: str
+    model: str = ""
+    """"" is the choice "Default"."""
+    profile: str = ""
+    agent: str = "main"
+
+
+class Clear(_Table, frozen=True, kw_only=True):
+    """The session's override is taken away (SEL-18)."""
+
+    session: str
+    agent: str = "main"
+
+
+class Pin(_Table, frozen=True, kw_only=True):
+    """The user pins a profile."""
+
+    session: str
+    provider: str
+    profile: str = ""
+    """"" takes the pin away."""
+    agent: str = "main"
+
+
+class Reset(_Table, frozen=True, kw_only=True):
+    """A session begins anew."""
+
+    session: str
+    kind: ResetKind = ResetKind.RESET
+    agent: str = "main"
+
+
+class Create(_Table, frozen=True, kw_only=True):
+    """A session comes into being."""
+
+    session: str
+    parent: str = ""
+    model: str = ""
+    agent: str = "main"
+
+
+class Quota(_Table, frozen=True, kw_only=True):
+    """A quota check of a subscription."""
+
+    profile: str
+    exhausted: bool = False
+    resets: Duration | None = None
+    """From now."""
+    valid: bool = True
+
+
+class Compaction(_Table, frozen=True, kw_only=True):
+    """A compaction of a session's context is completed."""
+
+    session: str
+    count: _Count = 1
+    agent: str = "main"
+
+
+class Recorded(_Table, frozen=True, kw_only=True):
+    """The transcript stored a transition, or could not."""
+
+    turn: str
+    stored: bool
+
+
+class Recovering(_Table, frozen=True, kw_only=True):
+    """A call inside the attempt failed, and the runtime recovers by itself."""
+
+    turn: str
+    kind: Kind = Kind.SERVER_ERROR
+
+
+class Status(_Table, frozen=True, kw_only=True):
+    """What `/status` has to show of a session; what is left out is not looked at (LIVE-5)."""
+
+    session: str
+    agent: str = "main"
+    selected: str | None = None
+    active: str | None = None
+    """The fallback that answers; "" when the selected model does."""
+    reason: Failure | None = None
+    strict: bool | None = None
+
+
+class Health(_Table, frozen=True, kw_only=True):
+    """What the documented `usageStats` have to show of a profile (COOL-7); moments are after the start."""
+
+    profile: str
+    free: bool | None = None
+    """Whether nothing at all blocks it."""
+    cooldown_until: Duration | None = None
+    cooldown_model: str | None = None
+    disabled_until: Duration | None = None
+    blocked_until: Duration | None = None
+    """The end of a subscription's usage window."""
+    reason: str | None = None
+    errors: int | None = None
+
+
 class Step(_Table, frozen=True, kw_only=True):
-    """One thing that happens. With `at` it happens at that moment, whatever is going on; without, once
-    everything before it is over, and `after` later."""
+    """One thing that happens; `at`, `during` and `after` say when."""
 
     at: Duration | None = None
-    after: Duration = 0
-    runtime: str = "main"
-
-    turn: dict[str, Any] | None = None
-    """Fields of `Standby.start_turn`; `id` names the turn in the scenario."""
+    during: Duration | None = None
+    after: Duration | None = None
+    runtime: str = ""
+    """Which process it happens in; "main", or the turn's own, if it is not said."""
     expect: Expect | None = None
-    select: dict[str, Any] | None = None
-    """session, model, profile, agent; a model of "" is the choice "Default"."""
-    pin: dict[str, Any] | None = None
-    """session, provider, profile ("" takes the pin away)."""
-    reset: dict[str, Any] | None = None
-    """session, kind."""
-    create: dict[str, Any] | None = None
-    """session, parent, model, agent."""
+
+    turn: Turn | None = None
+    select: Select | None = None
+    clear: Clear | None = None
+    pin: Pin | None = None
+    reset: Reset | None = None
+    create: Create | None = None
     policy: dict[str, Any] | None = None
     """Adopt this policy; it has the keys of a settings file and takes the place of the whole policy."""
     profiles: list[Profile] | None = None
+    """The credentials that there are from now on, with their stored order where `order` stands beside them."""
     order: dict[str, list[str]] | None = None
     remove: str = ""
     """Name of a profile whose credential is removed on purpose."""
-    quota: dict[str, Any] | None = None
-    """profile, exhausted, resets (a duration from now), valid."""
-    compaction: dict[str, Any] | None = None
-    """session, count."""
+    quota: Quota | None = None
+    compaction: Compaction | None = None
+    take_over: str = ""
+    """Id of a turn that this runtime takes over from the one that had it."""
     cancel: str = ""
     """Id of a turn that the user stops."""
     deadline: str = ""
+    """Id of a turn whose deadline is said to have passed."""
     no_progress: str = ""
     response: str = ""
     """Id of a turn inside whose attempt a model response is completed."""
     effects: str = ""
     """Id of a turn whose call is about to have an effect."""
-    recovering: str = ""
-    """Id of a turn whose runtime recovers by itself."""
-    recorded: dict[str, Any] | None = None
-    """turn, stored: the transcript stored a transition."""
+    recovering: Recovering | None = None
+    recorded: Recorded | None = None
     admitted: str = ""
     restart: bool = False
     """The runtime ends and starts again; turns under way end with it."""
+    status: Status | None = None
+    health: Health | None = None
 
     def kinds(self) -> list[str]:
         """Which things this step says; there has to be just one."""
-        names = set(self.__struct_fields__) - {"at", "after", "runtime", "expect", "order"}
-        return sorted(name for name in names if getattr(self, name) not in (None, "", False))
+        names = set(self.__struct_fields__) - {"at", "during", "after", "runtime", "expect"}
+        said = sorted(name for name in names if getattr(self, name) not in (None, "", False))
+        return [name for name in said if name != "order" or "profiles" not in said]
+
+
+REFERENCES = ("take_over", "cancel", "deadline", "no_progress", "response", "effects", "admitted")
+"""Steps that are the id of a turn."""
 
 
 class Scenario(_Table, frozen=True, kw_only=True):
@@ -189,8 +379,9 @@ class Scenario(_Table, frozen=True, kw_only=True):
     title: str = ""
     about: str = ""
     shows: list[str] = []
-    start_ms: int = 1_790_000_000_000
-    seed: int = 1
+    """Rules that a decision names, or that an expectation which holds rests on."""
+    start_ms: Annotated[int, Meta(ge=0, le=10_000_000_000_000)] = 1_790_000_000_000
+    seed: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 1
     policy: dict[str, Any] = {}
     profiles: list[Profile] = []
     order: dict[str, list[str]] = {}
@@ -198,99 +389,13 @@ class Scenario(_Table, frozen=True, kw_only=True):
     steps: list[Step] = []
 
 
-class _Loaded(msgspec.Struct):
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A scenario with its policies as settings."""
+
     scenario: Scenario
     settings: Settings
-    text: str
-    name: str
-
-
-def duration_ms(value: Duration) -> int:
-    """Milliseconds of a duration.
-
-    Raises:
-        BadScript: it is none.
-    """
-    if isinstance(value, int):
-        return value
-    parts = _PART.findall(value.replace(" ", ""))
-    if not parts or "".join(number + unit for number, unit in parts) != value.replace(" ", ""):
-        raise BadScript(f'{value!r} is no duration; write milliseconds, or text such as "90s" or "1h30m"')
-    return round(sum(float(number) * _UNITS[unit] for number, unit in parts))
-
-
-def load_scenario(path: str | Path) -> _Loaded:
-    """Read a scenario file.
-
-    Raises:
-        BadScript: it cannot be read, or something in it is wrong; the message names file and place.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadScript(f"{path}: cannot be read: {error}") from error
-    return parse_scenario(text, str(path), as_json=str(path).endswith(".json"))
-
-
-def parse_scenario(text: str, name: str = "<text>", *, as_json: bool = False) -> _Loaded:
-    """Read a scenario from its text; see `load_scenario`."""
-    try:
-        data = json.loads(text) if as_json else tomllib.loads(text)
-        # Prices are decimal fractions; as binary ones they would not be what the file says.
-        exact = (json.loads if as_json else tomllib.loads)(text, parse_float=Decimal).get("policy", {})
-    except ValueError as error:
-        raise BadScript(f"{name}: this is not {'JSON' if as_json else 'TOML'}: {error}") from error
-    try:
-        scenario = msgspec.convert(data, Scenario)
-    except msgspec.ValidationError as error:
-        raise BadScript(f"{name}: {_plainly(error)}") from error
-    _check(scenario, name)
-    try:
-        settings = settings_within(exact, name, "policy", "" if as_json else text)
-    except BadPolicy as error:
-        raise BadScript(str(error)) from error
-    return _Loaded(scenario, settings, text, name)
-
-
-def _plainly(error: Exception) -> str:
-    return (
-        str(error)
-        .replace("Object contains unknown field", "unknown key")
-        .replace("`$.", "`")
-        .replace("$", "file")
-    )
-
-
-def _check(scenario: Scenario, name: str) -> None:
-    ids: set[str] = set()
-    for number, step in enumerate(scenario.steps):
-        where = f"{name}: steps[{number}]"
-        kinds = step.kinds()
-        if len(kinds) != 1:
-            said = ", ".join(kinds) or "nothing"
-            raise BadScript(f"{where} says {said}; each step says one thing that happens")
-        if step.expect is not None and step.turn is None:
-            raise BadScript(f"{where}: only a turn has an expect")
-        try:
-            for value in (step.at, step.after):
-                duration_ms(value or 0)
-        except BadScript as error:
-            raise BadScript(f"{where}: {error}") from error
-        if step.turn is not None:
-            if "session" not in step.turn:
-                raise BadScript(f"{where}.turn: needs a session")
-            ids.add(str(step.turn.get("id", f"turn-{len(ids) + 1}")))
-    _check_references(scenario, name, ids)
-
-
-def _check_references(scenario: Scenario, name: str, ids: set[str]) -> None:
-    for number, step in enumerate(scenario.steps):
-        for field in ("cancel", "deadline", "no_progress", "response", "effects", "recovering", "admitted"):
-            key = getattr(step, field)
-            if key and key not in ids:
-                raise BadScript(
-                    f"{name}: steps[{number}].{field}: there is no turn {key!r}; ids: {', '.join(sorted(ids))}"
-                )
-        resets = {kind.value for kind in ResetKind}
-        if step.reset is not None and step.reset.get("kind", "reset") not in resets:
-            raise BadScript(f"{name}: steps[{number}].reset.kind: say one of {', '.join(sorted(resets))}")
+    changes: dict[int, Settings]
+    """Policies that steps adopt, by the number of the step."""
+    error: Callable[[Path, str], BadScript]
+    """What is wrong with a part of the file, with its place."""
