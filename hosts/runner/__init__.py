@@ -13,7 +13,7 @@ ordinary code (`sync`) and one for asyncio (`aio`), so the two cannot drift apar
 
 from standby.engine.usage import CallUsage, TurnUsage
 from standby.hosts.runner.aio import AsyncRunner
-from standby.hosts.runner.ask import Repairing, TurnFields
+from standby.hosts.runner.ask import Continuing, Repairing, TurnFields
 from standby.hosts.runner.effects import Status, StatusKind
 from standby.hosts.runner.keys import Credentials, Keys
 from standby.hosts.runner.outcomes import TurnResult
@@ -22,6 +22,7 @@ from standby.hosts.runner.sync import Runner
 __all__ = [
     "AsyncRunner",
     "CallUsage",
+    "Continuing",
     "Credentials",
     "Keys",
     "Repairing",

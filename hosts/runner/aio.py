@@ -16,7 +16,7 @@ from typing import Any, Self, Unpack
 from standby.events.memory import MemoryStore
 from standby.hosts.providers.client import AsyncProviderClient, OnText
 from standby.hosts.providers.values import Endpoint, Prompt
-from standby.hosts.runner.ask import Ask, Repairing, TurnFields, prompt_of
+from standby.hosts.runner.ask import Ask, Continuing, Repairing, TurnFields, prompt_of
 from standby.hosts.runner.base import Base
 from standby.hosts.runner.driver import Script
 from standby.hosts.runner.effects import Call, Do, Effect, Sleep, Status, Tell
@@ -61,6 +61,7 @@ class AsyncRunner(Base):
         timeout_ms: int | None = None,
         deadline_ms: int | None = None,
         repair: Repairing | None = None,
+        continue_with: Continuing | None = None,
         **fields: Unpack[TurnFields],
     ) -> TurnResult:
         """Run a turn to its end; see `Runner.run`. Callbacks may be coroutines, except `repair`, which runs in
@@ -79,7 +80,8 @@ class AsyncRunner(Base):
             on_status=on_status,
             on_notice=on_notice,
             repair=repair,
-            fields=fields,
+            continues=continue_with,
+            fields=fields if continue_with is None else {**fields, "continuable": True},
         )
         return await self._drive(self._driver(ask).script(), on_text)
 
@@ -93,6 +95,7 @@ class AsyncRunner(Base):
         on_status: Callable[[Status], Awaitable[None] | None] | None = None,
         on_notice: Callable[[str], Awaitable[None] | None] | None = None,
         repair: Repairing | None = None,
+        continue_with: Continuing | None = None,
     ) -> TurnResult:
         """Go on with a turn after a crash, or take it over from another runtime; see `Runner.resume`."""
         ask = Ask(
@@ -103,6 +106,7 @@ class AsyncRunner(Base):
             on_status=on_status,
             on_notice=on_notice,
             repair=repair,
+            continues=continue_with,
         )
         return await self._drive(self._driver(ask).script(), on_text)
 

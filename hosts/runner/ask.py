@@ -7,10 +7,13 @@ from typing import Any, Final, TypeAlias, TypedDict
 from standby.events.vocabulary import Failure, SelectionSource, Surface, TurnKind
 from standby.hosts.providers.values import Prompt
 
-__all__ = ["Ask", "Repairing", "TurnFields", "prompt_of", "runs_tools_itself"]
+__all__ = ["Ask", "Continuing", "Repairing", "TurnFields", "prompt_of", "runs_tools_itself"]
 
 Repairing: TypeAlias = Callable[[Prompt, Failure | None], Prompt | None]
 """Repairs a request that did not fit or was refused for its form; None when it cannot."""
+
+Continuing: TypeAlias = Callable[[Prompt], Prompt]
+"""Turns the prompt into the continuation of the transcript that the caller keeps (REC-6)."""
 
 
 class TurnFields(TypedDict, total=False):
@@ -28,8 +31,14 @@ class TurnFields(TypedDict, total=False):
     image: bool
     max_retries: int | None
     input_tokens: int | None
+    continuable: bool
     answer_required: bool
     local_settings: bool
+    selected_only: bool
+    harness: str
+    allowance_ms: int | None
+    hidden: bool
+    continues: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,8 +57,7 @@ class Ask:
     on_status: Callable[[Any], Any] | None = None
     on_notice: Callable[[str], Any] | None = None
     repair: Repairing | None = None
-    continues: Callable[[Prompt], Prompt] | None = None
-    """Turns the prompt into the continuation of the transcript that the caller keeps (REC-6)."""
+    continues: Continuing | None = None
     fields: TurnFields | None = None
 
 

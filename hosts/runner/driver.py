@@ -145,8 +145,10 @@ class Driver:
         self._keys.meet((fields.get("model", ""), *(fields.get("fallbacks") or ())))
         yield Do(lambda: self._keys.observe(self._service))
         yield from self._log(self._start)
-        if isinstance(self._step, Settled) and self._step.answered:
-            self._lost("it was answered before, and answers are not kept")
+        if isinstance(self._step, Settled):
+            if self._step.answered:
+                self._lost("it was answered before, and answers are not kept")
+            return
         if not self._owned:
             self._lost("another runtime has it")
         if isinstance(self._step, SettleUnknown) or (self._again and isinstance(self._step, CallModel)):

@@ -7,7 +7,7 @@ from typing import Any, Final, Self, Unpack
 
 from standby.hosts.providers.client import Cancel, ProviderClient
 from standby.hosts.providers.values import Endpoint, Prompt
-from standby.hosts.runner.ask import Ask, Repairing, TurnFields, prompt_of
+from standby.hosts.runner.ask import Ask, Continuing, Repairing, TurnFields, prompt_of
 from standby.hosts.runner.base import Base
 from standby.hosts.runner.driver import Script
 from standby.hosts.runner.effects import Call, Do, Effect, Sleep, Status, Tell
@@ -59,6 +59,7 @@ class Runner(Base):
         deadline_ms: int | None = None,
         cancel: Cancel | None = None,
         repair: Repairing | None = None,
+        continue_with: Continuing | None = None,
         **fields: Unpack[TurnFields],
     ) -> TurnResult:
         """Run a turn to its end.
@@ -74,6 +75,8 @@ class Runner(Base):
             deadline_ms: epoch milliseconds at which the run has to be over.
             cancel: once set, the turn is cancelled (REC-13).
             repair: repairs a request that does not fit or was refused for its form.
+            continue_with: gives the prompt that goes on with a transcript after an attempt that may not be
+                replayed; without it such a turn ends (REC-6). The result then holds the continuation's text.
             fields: everything else that `turn_requested` says.
 
         A turn id that was used before goes on with that turn, as `resume` does.
@@ -93,7 +96,8 @@ class Runner(Base):
             on_status=on_status,
             on_notice=on_notice,
             repair=repair,
-            fields=fields,
+            continues=continue_with,
+            fields=fields if continue_with is None else {**fields, "continuable": True},
         )
         return self._drive(self._driver(ask).script(), on_text, cancel)
 
@@ -108,6 +112,7 @@ class Runner(Base):
         on_notice: Callable[[str], None] | None = None,
         cancel: Cancel | None = None,
         repair: Repairing | None = None,
+        continue_with: Continuing | None = None,
     ) -> TurnResult:
         """Go on with a turn after a crash, or take it over from another runtime; see `run`.
 
@@ -123,6 +128,7 @@ class Runner(Base):
             on_status=on_status,
             on_notice=on_notice,
             repair=repair,
+            continues=continue_with,
         )
         return self._drive(self._driver(ask).script(), on_text, cancel)
 

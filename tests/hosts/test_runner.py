@@ -23,6 +23,7 @@ from standby.hosts.scripted import (
     closed,
     context_overflow,
     cut_stream,
+    failing_stream,
     hanging,
     no_credit,
     overloaded,
@@ -174,6 +175,22 @@ def test_the_deadline_of_the_run_ends_calls_and_waits(kind: str, reply: Reply) -
 
 
 @BOTH
+def test_a_deadline_that_passes_between_two_calls_allows_no_other(kind: str) -> None:
+    with house(kind, {"alpha": [overloaded(), "Never."], "beta": ["Never."]}) as at:
+        wall, jump = at.service.core.clock, 0
+
+        def leap(status: Status) -> None:
+            nonlocal jump
+            jump = 60_000
+
+        at.service.core.clock = lambda: wall() + jump
+        with pytest.raises(TurnFailed, match="deadline") as caught:
+            at.run(deadline_ms=wall() + 30_000, on_status=leap)
+    assert caught.value.settled.end is TurnEnd.DEADLINE
+    assert at.models == ["alpha"]
+
+
+@BOTH
 def test_a_deadline_that_has_passed_allows_no_call(kind: str) -> None:
     with house(kind, {"alpha": ["Too late."]}) as at:
         with pytest.raises(TurnFailed, match="deadline"):
@@ -194,6 +211,26 @@ def test_output_that_reached_the_caller_is_not_replayed(kind: str) -> None:
     assert caught.value.settled.end is TurnEnd.UNSAFE
     assert failed.delivered
     assert at.models == ["alpha"]
+
+
+@BOTH
+@pytest.mark.rule("REC-6")
+@pytest.mark.invariant(6)
+def test_a_caller_with_a_transcript_continues_it(kind: str) -> None:
+    got: list[str] = []
+
+    def go_on(prompt: Prompt) -> Prompt:
+        said = {"role": "assistant", "content": "".join(got)}
+        return Prompt(messages=(*prompt.messages, said, {"role": "user", "content": "Go on."}))
+
+    broken = failing_stream("One two three", after=2)
+    with house(kind, {"alpha": [broken, " three"], "beta": ["Never."]}) as at:
+        result = at.run(on_text=got.append, continue_with=go_on)
+        started = at.decisions(d.AttemptStarted)
+    assert "".join(got).split() == ["One", "two", "three"]
+    assert result.settled.answered
+    assert [one.continuation for one in started] == [False, True]
+    assert [len(request.body["messages"]) for request in at.server.requests] == [1, 3]
 
 
 @BOTH

@@ -217,8 +217,9 @@ def test_the_same_request_twice_calls_nothing_twice(kind: str) -> None:
         assert result.settled.attempts[0].reason is Failure.INTERRUPTED
         with pytest.raises(TurnLost, match="answered before"):
             at.run(turn="t1")
-        with pytest.raises(TurnLost, match="answered before"):
-            at.resume("t1")
+        for again in (at, at.restarted("other")):
+            with pytest.raises(TurnLost, match="answered before"):
+                again.resume("t1")
         assert len(at.models) == 1
 
 
@@ -251,9 +252,10 @@ def test_a_turn_that_failed_before_fails_with_the_same_record(kind: str) -> None
         with pytest.raises(TurnFailed) as first:
             at.run(fallbacks=[])
         calls = len(at.models)
-        with pytest.raises(TurnFailed) as second:
-            at.resume(first.value.turn)
-        assert second.value.settled == first.value.settled
+        for again in (at, at.restarted("other")):
+            with pytest.raises(TurnFailed) as second:
+                again.resume(first.value.turn)
+            assert second.value.settled == first.value.settled
         assert len(at.models) == calls
 
 
