@@ -75,7 +75,7 @@ class Driver:
         self._prices: Mapping[str, Price] = {}
         self._owned = False
         self._answer: Answer | None = None
-        self._shown = False
+        self._shown = ""
         self._at_work = runs_tools_itself(ask.prompt)
 
     def script(self) -> Script:
@@ -303,8 +303,9 @@ class Driver:
     # ---- what the user sees meanwhile ----------------------------------------------------------------------
 
     def _say(self, status: Status) -> Steps:
-        if self._ask.on_status is not None:
-            self._shown = status.kind is not StatusKind.NONE
+        """Show this line, unless it is the one that is shown already."""
+        if self._ask.on_status is not None and status.text != self._shown:
+            self._shown = status.text
             yield Tell(self._ask.on_status, status)
 
     def _say_retry(self, step: Wait) -> Steps:

@@ -76,7 +76,7 @@ def test_a_stated_wait_is_waited_for_and_shown(kind: str) -> None:
 @pytest.mark.rule("NOTE-5")
 def test_the_countdown_moves_once_a_second(kind: str) -> None:
     seen: list[str] = []
-    slow = msgspec.structs.replace(LIMITED, headers={"retry-after-ms": "1200"})
+    slow = msgspec.structs.replace(LIMITED, headers={"retry-after-ms": "1900"})
     with house(kind, {"alpha": [slow, "Now."]}) as at:
         at.run(on_status=lambda status: seen.append(status.text))
     assert seen == ["Retrying… 2/16 (in 2 s)", "Retrying… 2/16 (in 1 s)", ""]
@@ -144,7 +144,7 @@ def test_a_failed_turn_raises_its_first_failure_and_the_soonest_time(kind: str) 
 def test_each_attempt_has_a_budget_of_its_own(kind: str) -> None:
     script = {"alpha": [hanging(), hanging()], "beta": [answer("Here.", delay_ms=100)]}
     with house(kind, script) as at:
-        result = at.run(timeout_ms=200, max_retries=0)
+        result = at.run(timeout_ms=1500, max_retries=0)
     assert result.text == "Here."
     assert [a.reason for a in result.settled.attempts] == [Failure.TIMEOUT, None]
     assert at.models == ["alpha", "beta"]
@@ -152,11 +152,11 @@ def test_each_attempt_has_a_budget_of_its_own(kind: str) -> None:
 
 @BOTH
 def test_the_settings_limit_each_request(kind: str) -> None:
-    policy = POLICY + "[retry.provider]\ntimeoutMs = 100\n"
+    policy = POLICY + "[retry.provider]\ntimeoutMs = 1000\n"
     with house(kind, {"alpha": [hanging()], "beta": ["Here."]}, policy=policy) as at:
         started = time.monotonic()
         result = at.run(timeout_ms=60_000, max_retries=0)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     assert result.settled.attempts[0].reason is Failure.TIMEOUT
 
 
@@ -169,7 +169,7 @@ def test_the_deadline_of_the_run_ends_calls_and_waits(kind: str, reply: Reply) -
             at.run(deadline_ms=deadline)
         now = at.service.core.clock()
         calls = len(at.server.requests)
-    assert deadline <= now < deadline + 2000
+    assert deadline <= now < deadline + 10_000
     assert caught.value.settled.end is TurnEnd.DEADLINE
     assert calls <= 2
 

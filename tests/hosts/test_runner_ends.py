@@ -56,7 +56,7 @@ def test_a_token_cancels_the_turn(reply: Any) -> None:
         started = time.monotonic()
         with pytest.raises(TurnFailed, match="cancelled") as caught:
             at.run(cancel=token, fallbacks=[])
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 20
         thread.join()
         assert caught.value.settled.end is TurnEnd.CANCELLED
         assert at.models == ["alpha"]
@@ -92,7 +92,7 @@ def test_a_task_that_is_cancelled_while_the_log_is_written_leaves_a_settled_turn
 
         def transaction(self) -> Any:
             self.begun.set()
-            time.sleep(0.1)
+            time.sleep(0.5)
             return super().transaction()
 
     store = Slow(tmp_path / "log.db", synchronous="normal")
@@ -270,7 +270,7 @@ def test_an_unknown_turn_is_refused(kind: str) -> None:
 
 @BOTH
 def test_a_turn_that_is_taken_over_during_its_call_is_left_in_peace(kind: str) -> None:
-    with house(kind, {"alpha": [answer("Mine?", delay_ms=300)]}) as at:
+    with house(kind, {"alpha": [answer("Mine?", delay_ms=1000)]}) as at:
         other = at.restarted("other")
 
         def take() -> None:
@@ -306,7 +306,7 @@ def test_a_turn_that_is_taken_over_while_it_waits_is_left_in_peace(kind: str) ->
 
 @BOTH
 def test_a_turn_that_somebody_else_cancels_ends_as_cancelled(kind: str) -> None:
-    with house(kind, {"alpha": [answer("Late.", delay_ms=300)]}) as at:
+    with house(kind, {"alpha": [answer("Late.", delay_ms=1000)]}) as at:
         other = at.restarted("other")
 
         def cancel() -> None:
@@ -324,7 +324,7 @@ def test_a_turn_that_somebody_else_cancels_ends_as_cancelled(kind: str) -> None:
 
 @BOTH
 def test_a_runtime_whose_slot_began_anew_stops(kind: str) -> None:
-    with house(kind, {"alpha": [answer("Late.", delay_ms=200)]}) as at:
+    with house(kind, {"alpha": [answer("Late.", delay_ms=1000)]}) as at:
         thread = threading.Thread(target=lambda: (at.server.wait_for_requests(1), at.restarted()))
         thread.start()
         with pytest.raises(RuntimeEnded):
