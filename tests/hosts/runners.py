@@ -19,7 +19,7 @@ from standby.hosts.scripted.script import Lane, Script
 from standby.hosts.service import Standby
 from standby.hosts.settings import Settings, parse_settings
 
-__all__ = ["KEYS", "POLICY", "House", "house"]
+__all__ = ["KEYS", "POLICY", "House", "Replies", "house"]
 
 KEYS = {"FIRST_KEY": "sk-test-PLACEHOLDER-first", "SECOND_KEY": "sk-test-PLACEHOLDER-second"}
 POLICY = """

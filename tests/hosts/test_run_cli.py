@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 import typer
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from standby.hosts.cli.app import Boundary
 from standby.hosts.run_cli import run_command

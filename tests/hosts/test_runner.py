@@ -30,7 +30,7 @@ from standby.hosts.scripted import (
     rate_limited,
     server_error,
 )
-from tests.hosts.runners import KEYS, POLICY, house
+from tests.hosts.runners import KEYS, POLICY, Replies, house
 
 LIMITED = Reply(
     status=429,
@@ -85,7 +85,7 @@ def test_the_countdown_moves_once_a_second(kind: str) -> None:
 @BOTH
 @pytest.mark.rule("NOTE-1", "NOTE-2", "NOTE-5", "NOTE-6", "NOTE-9")
 def test_a_fallback_is_announced_once_and_its_end_too(kind: str) -> None:
-    script = {"alpha": [server_error(), server_error(), server_error(), server_error(), "Back."]}
+    script: dict[str, Replies] = {"alpha": [*[server_error()] * 4, "Back."]}
     shown: list[Status] = []
     told: list[str] = []
     with house(kind, {**script, "beta": [answer("Here.", repeat=True)]}) as at:
@@ -405,7 +405,7 @@ def test_neither_secret_nor_prompt_enters_log_or_error(kind: str) -> None:
 
 @pytest.mark.invariant(15)
 def test_both_runners_take_the_same_way() -> None:
-    script = {
+    script: dict[str, Replies] = {
         "alpha": [rate_limited(0.05), overloaded(), server_error(), "Never."],
         "beta": [server_error(), answer("Here.")],
     }

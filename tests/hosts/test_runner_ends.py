@@ -127,8 +127,9 @@ def test_a_callback_that_raises_cancels_the_turn(kind: str, where: str, error: t
 
     first = answer("One two") if where == "on_text" else SLOW_WAIT
     with house(kind, {"alpha": [first, "Never."], "beta": ["Never."]}) as at:
+        callbacks: dict[str, Any] = {where: fall}
         with pytest.raises(error):
-            at.run(fallbacks=[], **{where: fall})
+            at.run(fallbacks=[], **callbacks)
         assert only_turn(at).end is TurnEnd.CANCELLED
         assert at.models == ["alpha"]
 
@@ -168,16 +169,16 @@ def test_a_call_that_nobody_saw_end_is_made_again_when_that_is_safe(kind: str) -
 @pytest.mark.invariant(6)
 @pytest.mark.parametrize("how", ["on_text", "stream", "tools"])
 def test_it_is_not_made_again_when_something_may_have_happened(kind: str, how: str) -> None:
-    options: dict[str, Any] = {
+    ways: dict[str, dict[str, Any]] = {
         "on_text": {"on_text": lambda text: None},
         "stream": {"stream": True},
         "tools": {"prompt": Prompt(messages=({"role": "user", "content": "?"},), extra={"plugins": []})},
-    }[how]
+    }
     with house(kind, {"alpha": ["Never."], "beta": ["Never."]}) as at:
         key = crashed(at)
         again = at.restarted()
         with pytest.raises(TurnFailed) as caught:
-            again.resume(key, **options)
+            again.resume(key, **ways[how])
         (unknown,) = again.facts(f.CallUnknown)
     assert unknown.effects is Effects.POSSIBLE
     assert caught.value.settled.end is TurnEnd.UNSAFE
@@ -203,7 +204,7 @@ def _die(at: House) -> None:
     def gone(*arguments: Any) -> Any:
         raise RuntimeEnded("killed")
 
-    at.service.core.submit = gone  # type: ignore[method-assign]  # a dead process submits nothing
+    setattr(at.service.core, "submit", gone)  # noqa: B010 - mypy refuses the plain form
     raise ZeroDivisionError
 
 
