@@ -127,6 +127,12 @@ def verify(
                 _check_checkpoint(checkpoint, row, encode_view(view))
             if progress is not None and row.position % 1000 == 0:
                 progress(row.position)
+        if checkpoint is not None and checkpoint.position > previous.position:
+            raise DamagedLog(
+                f"a checkpoint stands at position {checkpoint.position}, after the log's end: the tail was cut "
+                "off, or the checkpoint is forged; compare with a head that was kept elsewhere",
+                previous.position + 1,
+            )
         if not seen_head and head is not None:
             raise DamagedLog(
                 f"the log ends at position {previous.position}, before the kept head {head.position}: "

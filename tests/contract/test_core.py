@@ -246,3 +246,13 @@ def test_a_long_story_is_the_same_on_every_store(opened: Opener) -> None:
         assert any(isinstance(commit.fact, CallFailed) for commit in play.commits())
     assert list(here.store.read()) == list(there.store.read())
     assert here.verified().commits == len(here.digests)
+
+
+def test_a_checkpoint_after_the_end_of_the_log_is_refused(opened: Opener) -> None:
+    store = opened()
+    with Core(store, slot="main") as core:
+        view = core.view
+        row = CheckpointRow(view.position + 3, view.hash, VERSION, dump(view))
+        report = verify(store.read(), checkpoint=row, encode_view=dump)
+    assert report.refused_at == view.position + 1
+    assert "after the log's end" in report.problem
