@@ -74,7 +74,7 @@ def by(console: Console, title: str, key: Callable[[Case], str], cases: list[Cas
 TYPICAL = json.dumps({
     "error": {
         "message": "Rate limit reached for model-1 in organization org-PLACEHOLDER on tokens per min (TPM): "
-        "Limit 30000, Used 29500, Requested 1200. Please try again in 1.4s. Visit https://provider.example/limits "
+        "Limit 30000, Used 29500, Requested 1200. Please try again in 1.4s. Visit https://x.example/limits "
         "to learn more. " + "You can increase your rate limit by adding a payment method to your account. " * 5,
         "type": "tokens", "param": None, "code": "rate_limit_exceeded",
     },

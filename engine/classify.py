@@ -90,7 +90,7 @@ def _wanted(says: tuple[str, ...]) -> frozenset[str]:
 
 def _context(evidence: Evidence, ruleset: str) -> Context:
     tokens: set[str] = {squash(evidence.code), squash(evidence.error_type), *evidence.tokens}
-    pass
+    tokens.update([family_of_code(token) for token in tokens])
     tokens.discard("")
     said = {*evidence.hits, *map(_group, evidence.hits)}
     status, soft = evidence.status, evidence.soft

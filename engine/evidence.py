@@ -23,6 +23,8 @@ __all__ = ["Extracted", "Reply", "extract"]
 
 _MAX_TOKENS = 16
 _MAX_CODE = 100
+_ARTICLE = 512
+"""Prose longer than this is more likely an answer of a model than the words of an error."""
 _READ_BYTES = 65_536
 
 
@@ -145,7 +147,8 @@ def _tokens(reply: Reply, pieces: Pieces, headers: Mapping[str, str], folded: It
             found.append(match[1])
         if "error" in start or "exception" in start:
             found += _CLASS_NAME.findall(start)[:4]
-    squashed = {squash(value) for value in found}
+    # A key where a code should be must not come in by its squashed letters either.
+    squashed = {squash(value) for value in found if _clean_code(value, secrets) == value.strip()[:_MAX_CODE]}
     return sorted(token for token in squashed if 2 < len(token) <= _MAX_CODE)[:_MAX_TOKENS]
 
 
@@ -156,6 +159,10 @@ def _marks(pieces: Pieces, words: Words, folded: list[str], place: str) -> list[
         marks.append("shape.blank")
     if pieces.html:
         marks.append("shape.html")
+    if len(folded) == 1 and len(folded[0]) > _ARTICLE and not pieces.codes:
+        marks.append("shape.long-prose")
+    if any(text.count("## ") > 1 for text in folded):
+        marks.append("shape.headings")
     if len(folded) == 1 and len(folded[0]) <= 120 and _PLACEHOLDER.fullmatch(folded[0].strip()):
         marks.append("shape.placeholder")
     if " limit " in words.flat and " request " in words.flat:

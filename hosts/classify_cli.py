@@ -22,6 +22,7 @@ from standby.engine.classify import Reading, classify, recognised
 from standby.engine.evidence import Reply, extract
 from standby.engine.rows import RULESETS, SAYS, TABLE
 from standby.engine.rows.tokens import TOKENS
+from standby.engine.timing import effective_wait
 from standby.events.errors import BadInput
 from standby.events.evidence import Evidence, OperatorRow
 from standby.events.vocabulary import Origin
@@ -157,7 +158,6 @@ def _reply(given: dict[str, Any], ruleset: str) -> tuple[Reply, str]:
     except ValueError:
         raise BadInput(f"origin must be one of {', '.join(Origin)}") from None
     flat = {str(name): _header_value(value) for name, value in headers.items() if value is not None}
-    has_date = any(name.lower() == "date" for name in flat)
     reply = Reply(
         provider=_text(given, "provider") or "",
         model=_text(given, "model") or "",
@@ -169,7 +169,7 @@ def _reply(given: dict[str, Any], ruleset: str) -> tuple[Reply, str]:
         body=given.get("body"),
         message=_text(given, "message"),
         origin=origin,
-        received_ms=received or (0 if has_date else time.time_ns() // 1_000_000),
+        received_ms=received or 0,
     )
     return reply, _known(_text(given, "ruleset") or ruleset)
 
@@ -194,6 +194,8 @@ def _answer(
 ) -> tuple[dict[str, Any], Reading]:
     reply, ruleset = _reply(given, ruleset)
     evidence = extract(reply, limit_bytes=0, extra_rows=own).evidence
+    if not reply.received_ms and effective_wait(evidence.waits) is None:
+        evidence = _with_a_clock(reply, evidence, own)
     reading = classify(evidence, ruleset=ruleset, extra_rows=own)
     answer: dict[str, Any] = {"id": given["id"]} if "id" in given else {}
     answer |= {
@@ -220,6 +222,14 @@ def _answer(
     )
     answer |= {name: True for name in (*flags, "aborted") if getattr(reading, name)}
     return answer, reading
+
+
+def _with_a_clock(reply: Reply, evidence: Evidence, own: tuple[OperatorRow, ...]) -> Evidence:
+    """Dates in a reply of unknown age are taken as of now; one that has passed belongs to an old record."""
+    now_ms = time.time_ns() // 1_000_000
+    dated = extract(msgspec.structs.replace(reply, received_ms=now_ms), limit_bytes=0, extra_rows=own).evidence
+    wait = effective_wait(dated.waits)
+    return dated if wait is not None and wait.ms > 0 else evidence
 
 
 def _answer_lines(ruleset: str, own: tuple[OperatorRow, ...]) -> None:

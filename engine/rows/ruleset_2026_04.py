@@ -87,7 +87,7 @@ PROSE = (
     row("04.529-text", F.OVERLOADED, status=529),
     row("04.transient-text", F.TIMEOUT, status=TRANSIENT, soft=True),
     row("04.billing-code", F.BILLING, tokens=TOKENS["billing"]),
-    row("04.billing", F.BILLING, says="billing|plansbilling"),
+    row("04.billing", F.BILLING, says="billing|plansbilling", unless="shape.long-prose shape.headings"),
     row("04.permanent-code", F.AUTH_PERMANENT, tokens=TOKENS["permanent"]),
     row("04.permanent", F.AUTH_PERMANENT, says="permanent"),
     row("04.stream", F.TIMEOUT, says="timeout.stream"),
@@ -134,7 +134,12 @@ PROSE = (
 )
 
 ABORTS = (
-    row("04.abort-timeout", F.TIMEOUT, origin=Origin.ABORT, says="timeout.words|timeout.request-aborted"),
+    row(
+        "04.abort-timeout",
+        F.TIMEOUT,
+        origin=Origin.ABORT,
+        says="timeout.words|timeout.happened|timeout.request-aborted",
+    ),
     row("04.abort", None, origin=Origin.ABORT, flags="aborted"),
 )
 

@@ -129,7 +129,7 @@ BILLING = (
         "billing.extra-usage",
         "draw from ~2 extra usage",
         "out of ~1 extra usage",
-        "extra usage ~6 require|enable|enabled|credit|balance|purchase",
+        "extra usage ~6 require|required|enable|enabled|credit|balance|purchase",
         "usage credit",
     ),
     say(

@@ -5,13 +5,11 @@ from standby.engine.rows.phrases import say
 __all__ = ["TRANSPORT_SAYS"]
 
 TIMEOUT = (
+    say("timeout.words", "timeout", "timeouts", "time out"),
     say(
-        "timeout.words",
-        "timeout",
-        "timeouts",
+        "timeout.happened",
         "timeouterror",
         "timed out",
-        "time out",
         "timedout",
         "requesttimedout",
         "requesttimeout",
@@ -94,6 +92,7 @@ TIMEOUT = (
         "stream disconnected",
         "stream error",
         "stream interrupted",
+        "stream fail",
         "stream ended prematurely",
         "stream end prematurely",
         "stream end unexpectedly",

@@ -211,6 +211,14 @@ def test_other_402s_are_billing(text: str, ruleset: str) -> None:
     assert reason(text, 402, ruleset=ruleset) is F.BILLING
 
 
+def test_answers_that_talk_about_money_are_no_wallets() -> None:
+    article = "## Plans\nWhen your credit balance is too low, add credits.\n## Limits\nThere are some."
+    assert reason(article) is None
+    long = "Your credit balance is too low, they said. " + "And then the story went on. " * 30
+    assert reason(long, ruleset=OLD) is None
+    assert reason(long) is F.BILLING
+
+
 @pytest.mark.rule("CLS-13", "CLS-29")
 def test_the_number_402_in_prose() -> None:
     for text in ("Room 402 is available", "See ticket #402 for details", "processed 402 records"):
@@ -366,6 +374,7 @@ def test_reasoning_is_named_only_by_its_parameter() -> None:
         "error": {"message": "Your plan does not include this reasoning model", "code": "model_not_found"}
     }
     assert not reading(closed, 403).names_reasoning
+    assert not reading("Rate limit reached: lower your reasoning_effort", 429).names_reasoning
 
 
 @pytest.mark.rule("CLS-23")
@@ -523,6 +532,20 @@ def test_usage_windows_are_told_apart() -> None:
     assert found.retry_after_ms == 13_872_000
     plain = reading("Rate limit reached. Please try again in 6s.", 429)
     assert (plain.subscription, plain.long_window) == (False, False)
+
+
+def test_names_of_quotas_tell_their_window() -> None:
+    violations = [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "50"}]
+    error = {"code": 429, "message": "Rate limit exceeded", "details": [{"violations": violations}]}
+    assert reading({"error": error}, 429, "google").long_window
+    violations[0]["quotaId"] = "GenerateContentInputTokensPerModelPerMinute-FreeTier"
+    assert not reading({"error": error}, 429, "google").long_window
+
+
+@pytest.mark.rule("CLS-1")
+def test_codes_that_no_table_knows_are_read_by_their_parts() -> None:
+    assert reason({"error": {"code": "user_weekly_rate_limited", "message": "..."}}) is F.RATE_LIMIT
+    assert reason({"error": {"code": "acme_insufficient_balance_v2", "message": "..."}}) is F.BILLING
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`standby classify`: one failure, many, or the tables."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,18 @@ def test_waits_and_marks_are_told() -> None:
     line = {"received_ms": 1_772_000_000_000, "body": {"error": {"resets_at": 1_772_000_060}}}
     (found,) = answers(json.dumps(line))
     assert found["retry_after_ms"] == 60_000
+
+
+def test_dates_of_unknown_age() -> None:
+    old = {"body": "Weekly limit exhausted. Your limit will reset at 2020-03-06 22:19:54 UTC"}
+    soon = {"body": {"error": {"resets_at": time.time_ns() // 1_000_000_000 + 3600}}}
+    dated = {
+        "headers": {"Date": "Wed, 25 Feb 2026 06:13:20 GMT", "Retry-After": "Wed, 25 Feb 2026 06:14:20 GMT"}
+    }
+    first, second, third = answers("\n".join(map(json.dumps, (old, soon, dated))))
+    assert first["retry_after_ms"] is None
+    assert 3_500_000 < second["retry_after_ms"] <= 3_600_000
+    assert third["retry_after_ms"] == 60_000
 
 
 def test_a_ruleset_for_all_lines() -> None:

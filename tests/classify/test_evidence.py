@@ -62,6 +62,21 @@ def test_what_echoes_the_request_is_not_read() -> None:
         assert read(Reply(status=400, body=body)).reason is F.FORMAT, name
 
 
+def test_what_a_large_body_echoes_is_not_read() -> None:
+    echo = [{"content": "insufficient credits, rate limit exceeded " * 30_000}]
+    body = json.dumps({"error": {"message": "bad field", "type": "invalid_request_error"}, "messages": echo})
+    assert len(body) > 1_000_000
+    assert read(Reply(status=400, body=body)).reason is F.FORMAT
+
+
+def test_a_stream_is_read_by_the_events_that_tell_of_an_error() -> None:
+    before = {"type": "note", "message": "Rate limit exceeded"}
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    stream = f"data: {json.dumps(before)}\n\ndata: {json.dumps(error)}\n\n"
+    found = read(Reply(body=stream))
+    assert (found.reason, found.also_matched) == (F.OVERLOADED, ("overloaded.prose (overloaded.word)",))
+
+
 def test_links_are_not_read() -> None:
     text = "Bad field. See https://docs.example/rate-limit-exceeded and https://x.example/insufficient-credits"
     assert read(Reply(status=400, body=text)).reason is F.FORMAT
@@ -194,6 +209,13 @@ def test_a_secret_across_the_cut_does_not_leak(cut: int) -> None:
     secret = "sk-test-PLACEHOLDER" + "1a" * 60
     text = extract(Reply(body="." * cut + " " + secret)).text
     assert "PLACEHOLDER" not in text
+
+
+@pytest.mark.invariant(12)
+@pytest.mark.parametrize("cut", range(2030, 2048))
+def test_a_known_secret_across_the_cut_does_not_leak(cut: int) -> None:
+    text = extract(Reply(body="." * cut + "plain old words of a passphrase"), secrets=("plain old words",)).text
+    assert "plain" not in text
 
 
 @pytest.mark.parametrize(
