@@ -61,6 +61,7 @@ def test_a_token_cancels_the_turn(reply: Any) -> None:
         assert caught.value.settled.end is TurnEnd.CANCELLED
         assert at.models == ["alpha"]
         assert only_turn(at).state == "failed"
+        assert len(at.facts(f.TurnCancelled)) == 1
 
 
 @pytest.mark.rule("REC-13")
