@@ -132,21 +132,23 @@ class _Player:
         self.turns: dict[str, PlayedTurn] = {}
         self.asks: dict[str, Ask] = {}
         self.runs: list[_Run] = []
-        self.due: list[tuple[int, int, Callable[[], None]]] = []
+        self.due: list[tuple[int, int, _Run | None, Callable[[], None]]] = []
         self.order = count()
         self.credentials.observe(self.open("main", loaded.settings), self.scenario.start_ms)
 
     # ---- time ------------------------------------------------------------------------------------------------
 
-    def later(self, at_ms: int, what: Callable[[], None]) -> None:
-        """Something is due at a moment."""
-        heapq.heappush(self.due, (at_ms, next(self.order), what))
+    def later(self, at_ms: int, what: Callable[[], None], run: _Run | None = None) -> None:
+        """Something is due at a moment, unless the run that it belongs to stops before."""
+        heapq.heappush(self.due, (at_ms, next(self.order), run, what))
 
     def drain(self) -> None:
         """Let everything happen that is due, and what becomes due by it."""
         while self.due:
-            self.now_ms, _, what = heapq.heappop(self.due)
-            what()
+            at_ms, _, run, what = heapq.heappop(self.due)
+            if run is None or run.alive:
+                self.now_ms = at_ms
+                what()
 
     def run(self) -> Played:
         """Play all steps, then look at what came of them."""
@@ -280,8 +282,6 @@ class _Player:
 
     def go_on(self, run: _Run, value: Any) -> None:
         """Send what an effect came to into the turn, and do its next effects until one takes time."""
-        if not run.alive:
-            return
         try:
             while True:
                 effect = run.script.send(value)
@@ -291,7 +291,7 @@ class _Player:
                 elif isinstance(effect, Tell):
                     effect.to(effect.value)
                 elif isinstance(effect, Sleep):
-                    self.later(self.now_ms + effect.ms, lambda: self.go_on(run, False))
+                    self.later(self.now_ms + effect.ms, lambda: self.go_on(run, False), run)
                     return
                 else:
                     self.call(run, effect)
@@ -327,7 +327,7 @@ class _Player:
             else:
                 self.go_on(run, claim(one, model, self.now_ms))
 
-        self.later(self.now_ms + one.took, over)
+        self.later(self.now_ms + one.took, over, run)
 
     def stop(self, run: _Run) -> None:
         """A runtime does no more for a turn."""
