@@ -136,7 +136,9 @@ def _named(pieces: Pieces, rank: int) -> str:
     return min(found)[1] if found else ""
 
 
-def _tokens(reply: Reply, pieces: Pieces, headers: Mapping[str, str], folded: Iterable[str]) -> list[str]:
+def _tokens(
+    reply: Reply, pieces: Pieces, headers: Mapping[str, str], folded: Iterable[str], secrets: Collection[str]
+) -> list[str]:
     """All structured codes and types, squashed: of the body, of headers, and those that open a text."""
     found = [value for _, _, value in pieces.codes]
     found += [headers[name].partition(":")[0] for name in _TYPE_HEADERS if name in headers]
@@ -226,7 +228,7 @@ def extract(
         table=TABLE,
         size=_size(reply.body if reply.body is not None else reply.message),
         soft=bool(place),
-        tokens=tuple(t for t in _tokens(reply, pieces, headers, folded) if t not in chosen),
+        tokens=tuple(t for t in _tokens(reply, pieces, headers, folded, secrets) if t not in chosen),
     )
     return Extracted(evidence, _kept_text(reply, body, limit_bytes, secrets))
 
