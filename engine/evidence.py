@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
+from standby.engine.asked import asked_tokens
 from standby.engine.bodies import Pieces, bounded_text, read_body
 from standby.engine.masking import mask
 from standby.engine.rows import TABLE, compiled_operator_rows, find_phrases
@@ -77,6 +78,7 @@ _PLACEHOLDER = re.compile(
     r"[\]>)*}\"'_\s.]{0,4}"
 )
 _CEILING = re.compile(r" limit (\d{1,12}) (?:(?:used|current) \d{1,12} )?request (\d{1,12}) ")
+_MAY_BE_TOO_LARGE = frozenset({400, 404, 413, 422, 500})
 _TYPE_HEADERS = ("x-amzn-errortype", "x-ms-error-code", "x-amz-error-code", "x-error-code")
 
 
@@ -228,6 +230,7 @@ def extract(
         table=TABLE,
         size=_size(reply.body if reply.body is not None else reply.message),
         soft=bool(place),
+        asked=asked_tokens(folded) if status is None or status in _MAY_BE_TOO_LARGE else None,
         tokens=tuple(t for t in _tokens(reply, pieces, headers, folded, secrets) if t not in chosen),
     )
     return Extracted(evidence, _kept_text(reply, body, limit_bytes, secrets))

@@ -204,6 +204,16 @@ def test_codes_that_are_secrets_are_masked() -> None:
 
 
 @pytest.mark.invariant(12)
+@pytest.mark.parametrize("secret", ["sk-test-PLACEHOLDER1234567890", "tea-time"])
+def test_keys_where_a_code_should_be_do_not_come_in_squashed(secret: str) -> None:
+    body = {"error": {"code": "first", "type": "second", "inner": {"code": secret, "type": secret}}}
+    evidence = extract(Reply(body=body, code="given"), secrets=("tea-time",)).evidence
+    assert "second" in evidence.tokens or evidence.error_type == "second"
+    letters = "".join(filter(str.isalnum, secret)).lower()
+    assert letters not in repr(evidence).lower().replace("-", "")
+
+
+@pytest.mark.invariant(12)
 @pytest.mark.parametrize("cut", range(2030, 2060))
 def test_a_secret_across_the_cut_does_not_leak(cut: int) -> None:
     secret = "sk-test-PLACEHOLDER" + "1a" * 60
