@@ -8,6 +8,7 @@ from standby.engine.stickiness import drop_sticky
 from standby.engine.summary import run_out
 from standby.engine.turn import Turn
 from standby.events.decisions import ChainAdvanced, ChainReordered
+from standby.events.facts import CallFailed
 from standby.events.policy import Policy
 from standby.events.vocabulary import Failure
 
@@ -44,7 +45,11 @@ def advance(
 
 def reorder(draft: Draft, turn: Turn, policy: Policy) -> None:
     """Put candidates that are known to be large enough ahead of the others (CHAIN-8)."""
-    needed = turn.request.input_tokens if turn.request else None
+    stated = next((report for report in reversed(turn.reports) if isinstance(report, CallFailed)), None)
+    needed = stated.evidence.asked if stated is not None else None
+    if needed is None and turn.request is not None:
+        # The provider gave no count: the host's own, if it has one, is the next best.
+        needed = turn.request.input_tokens
     ordered = reorder_for_window(policy, turn.candidates, turn.index, needed)
     if ordered != turn.candidates:
         draft.emit(

@@ -63,6 +63,8 @@ class Evidence(
     """The status was read from a text or a body; no status field gave it (CLS-8, CLS-29)."""
     tokens: tuple[str, ...] = ()
     """Further structured codes and types of the reply, squashed (lower case, letters and digits only)."""
+    asked: int | None = None
+    """Tokens that the request had, where the refusal of an oversized one says so (CHAIN-8)."""
 
 
 class OperatorRow(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

@@ -7,7 +7,7 @@ from standby.events import decisions as d
 from standby.events.policy import ModelChain, Policy, Price, Recovery
 from standby.events.vocabulary import SelectionSource
 from standby.hosts.service import TurnHandle
-from tests.harness import A, B, C, World, chain, of
+from tests.harness import A, B, C, World, chain, of, reply
 
 D, E = "groq/delta", "mistral/epsilon"
 
@@ -133,6 +133,35 @@ def test_without_a_count_the_larger_known_window_goes_first() -> None:
     assert _after_overflow(windows={A: 8_000, B: 4_000, C: 32_000, E: 200_000}) == [A, E, C, B, D]
     assert _after_overflow(windows={A: 8_000, B: 4_000}) == [A, B, C, D, E]
     assert _after_overflow(windows={A: 8_000, C: 32_000, D: 32_000}) == [A, C, D, B, E]
+
+
+def _told(message: str, input_tokens: int | None = None) -> list[str]:
+    """The models in their new order after an overflow in these words."""
+    w = World(chain(A, B, C, D, windows={A: 8_000, B: 16_000, C: 32_000, D: 200_000}))
+    turn = w.turn(input_tokens=input_tokens)
+    w.fail(turn, reply(400, {"error": {"message": message, "code": "context_length_exceeded"}}))
+    return [candidate.model for candidate in turn.state.candidates]
+
+
+@pytest.mark.rule("CHAIN-8")
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("prompt is too long: 20001 tokens > 8000 maximum", [A, C, D, B]),
+        ("maximum context length is 8,000 tokens, your messages resulted in 40,000 tokens", [A, D, B, C]),
+        ("input length and max_tokens exceed context limit: 7000 + 4000 > 8000", [A, B, C, D]),
+        ("maximum context length is 8000 tokens", [A, D, C, B]),
+    ],
+    ids=["count", "thousands", "sum", "no count"],
+)
+def test_the_providers_own_count_says_what_is_large_enough(message: str, expected: list[str]) -> None:
+    assert _told(message) == expected
+
+
+@pytest.mark.rule("CHAIN-8")
+def test_the_providers_count_goes_before_the_hosts_estimate() -> None:
+    assert _told("prompt is too long: 40000 tokens > 8000 maximum", input_tokens=10_000) == [A, D, B, C]
+    assert _told("maximum context length is 8000 tokens", input_tokens=10_000) == [A, B, C, D]
 
 
 @pytest.mark.rule("CHAIN-8")

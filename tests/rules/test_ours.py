@@ -257,7 +257,7 @@ def _sticky_minutes(policy: Policy) -> int:
     w = World(policy)
     w.run("s", "rate_limit")
     minutes = 0
-    while w.tried(w.turn("s"))[0][0] == B:
+    while minutes < 60 and w.tried(w.turn("s"))[0][0] == B:
         w.sleep(MINUTE)
         minutes += 1
     return minutes
