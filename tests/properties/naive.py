@@ -152,8 +152,8 @@ class Run:
 class Picture:
     """What a live system says of itself: to be held against what the naive model thinks."""
 
-    blocked: Callable[[str, str, int], int | None]
-    """(profile, model, now) -> until when it is blocked."""
+    blocked: Callable[[str, str, int], tuple[int, Failure] | None]
+    """(profile, model, now) -> until when it is blocked, and by what."""
     selected: dict[str, str]
     told: dict[str, tuple[str, str] | None]
     stuck: dict[tuple[str, str], tuple[str, int]]
@@ -289,8 +289,9 @@ class Naive:
             return
         counter = (profile, reason.value if kind is BlockKind.DISABLED else "ladder")
         last = self.last_failure.get(profile)
-        again = last is not None and self.now - last <= DAY
-        self.counts[counter] = self.counts.get(counter, 0) + 1 if again or last is None else 1
+        if last is not None and self.now - last > DAY:
+            self.counts = {key: count for key, count in self.counts.items() if key[0] != profile}
+        self.counts[counter] = self.counts.get(counter, 0) + 1
         self.last_failure[profile] = self.now
         scope = (profile, model, reason, kind)
         old = self.harm.get(scope)
@@ -616,15 +617,15 @@ class Naive:
         else:
             must(3, block is None, f"{one.profile} is blocked for {one.model} until {block}")
         again = last is not None and (last.model, last.profile) == (one.model, one.profile)
+        must(1, again or one.profile not in run.tried(one.model), "a used-up profile was taken again")
         if not one.check and not again and one.profile:
             best = self.free(run, one.model)
             must(13, best[:1] == [one.profile], f"{one.profile} was taken, the order is {best}")
-        must(1, again or one.profile not in run.tried(one.model), "a used-up profile was taken again")
         run.finals += one.finalize
         run.attempts.append(one)
         run.started.append(self.now)
         run.calling = True
-        calls, waits = self.bound(run)
+        calls, _ = self.bound(run)
         must(1, len(run.attempts) <= calls, f"{len(run.attempts)} attempts, at most {calls} were to be")
 
     def _check(self, run: Run, one: d.AttemptStarted, admitted: d.CheckAdmitted | None, commit: Commit) -> None:
@@ -658,7 +659,7 @@ class Naive:
         must(6, not run.cancelled, "a wait after a cancel")
         must(6, not run.unsafe or run.request.continuable, "a wait for a replay of an unsafe attempt")
         run.waits += 1
-        calls, waits = self.bound(run)
+        _, waits = self.bound(run)
         must(1, run.waits <= waits, f"{run.waits} waits, at most {waits} were to be")
         last = run.attempts[-1]
         block = self.blocked(last.profile, last.model, one.until_ms) if last.profile else None
@@ -693,8 +694,9 @@ class Naive:
                 mine, theirs = self.blocked(profile, model, now), live.blocked(profile, model, now)
                 if mine is None and theirs is None:
                     continue
-                number = 4 if mine is None or mine[1] is Failure.RATE_LIMIT else 5
-                must(number, mine is not None and mine[0] == theirs, f"{profile} {model}: {mine} but {theirs}")
+                timed = Failure.RATE_LIMIT in {one[1] for one in (mine, theirs) if one is not None}
+                same = mine is not None and theirs is not None and mine[0] == theirs[0]
+                must(4 if timed else 5, same, f"{profile} is blocked for {model} until {mine}, not {theirs}")
         for session, talk in self.talks.items():
             must(2, live.selected.get(session, "") == talk.model, f"the selection of {session} was changed")
             must(7, live.told.get(session) == talk.told, f"{session} was told {live.told.get(session)}")

@@ -25,6 +25,7 @@ from standby.events.store import Store
 from standby.events.vocabulary import (
     CredentialKind,
     Effects,
+    Failure,
     ResetKind,
     SelectionSource,
     Stage,
@@ -452,10 +453,10 @@ def digest(view: View) -> bytes:
 def picture(view: View) -> Picture:
     """What a view says of itself."""
 
-    def blocked(profile: str, model: str, now: int) -> int | None:
+    def blocked(profile: str, model: str, now: int) -> tuple[int, Failure] | None:
         health = view.profiles.get(profile)
         cell = blocking(health, model, now) if health is not None else None
-        return None if cell is None else cell.until_ms
+        return None if cell is None else (cell.until_ms, cell.reason)
 
     sessions = {key: found for key in view.sessions.keys_now() if (found := view.sessions.get(key)) is not None}
     return Picture(

@@ -74,12 +74,19 @@ def _step(name: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Step
 def _story(script: st.SearchStrategy[list[int]] = SCRIPT, **fields: Any) -> st.SearchStrategy[Step]:
     """Whole turns on plain terms, unless `fields` says otherwise."""
     terms = {"session": SLOT, "slot": SLOT, **{key: st.sampled_from(value) for key, value in fields.items()}}
-    more = st.fixed_dictionaries({"script": script, "wait_s": WAIT_S, "pause": st.sampled_from([1, 1000, 40_000])})
+    more = st.fixed_dictionaries(
+        {"script": script, "wait_s": WAIT_S, "pause": st.sampled_from([1, 1000, 40_000])}
+    )
     both = st.tuples(st.fixed_dictionaries(terms), more).map(lambda pair: {**pair[0], **pair[1]})
     return st.tuples(st.just("story"), both)
 
 
 _LIMITED = st.lists(st.just(0), min_size=1, max_size=4)
+_plain = _step("request", session=SLOT, slot=SLOT)
+_limit = _step("fail", number=SMALL, kind=st.just(0), wait_s=st.sampled_from([1, 5, 30, 90, 600, 3600]))
+_claim = _step(
+    "late", number=SMALL, attempt=SMALL, slot=SLOT, kind=st.integers(0, 3), effects=st.sampled_from([1, 2])
+)
 _request = st.tuples(st.just("request"), REQUEST)
 _fail = st.tuples(st.just("fail"), st.tuples(SMALL, FAILURE).map(lambda pair: {"number": pair[0], **pair[1]}))
 _wait = _step("wait", number=SMALL)
@@ -114,10 +121,10 @@ FOCUS: dict[int, list[st.SearchStrategy[Step]]] = {
     1: [_story(), _request, _fail, _wait, _step("response", number=SMALL), _step("repair", number=SMALL)],
     2: [_story(model=[None, None, 0, 1]), _select, _restart, _adopt, _request, _fail],
     3: [_story(), _story(_LIMITED, max_retries=[0]), _sleep, _request, _fail, _wait, _restart],
-    4: [_story(_LIMITED), _request, _fail, _late, _quota, _succeed, _sleep],
+    4: [_story(_LIMITED), _plain, _plain, _limit, _limit, _late, _quota, _succeed, _sleep],
     5: [_story(st.lists(st.sampled_from([2, 6, 7, 8, 9, 5, 10]), max_size=3)), _request, _fail, _succeed, _sleep],
     6: [
-        _request, _request, _fail, _wait, _late, _take_over,
+        _request, _plain, _fail, _limit, _wait, _late, _claim, _take_over,
         _step("unknown", number=SMALL, effects=EFFECTS),
         _step("effects", number=SMALL),
         _step("cancel", number=SMALL, slot=SLOT),
@@ -125,13 +132,14 @@ FOCUS: dict[int, list[st.SearchStrategy[Step]]] = {
     ],
     7: [_story(_LIMITED, max_retries=[0], surface=[0, 0, 1, 2], kind=[0, 0, 0, 2]), _select, _sleep, _restart],
     8: [
-        _story(_LIMITED, max_retries=[0], kind=[0, 0, 0, 2], session=[0], slot=[0]),
+        _story(st.sampled_from([[0], [0, 0], [0, 0, 0]]), max_retries=[0], kind=[0, 0, 0, 2], session=[0], slot=[0]),
         _story(st.just([]), session=[0], slot=[0]),
-        _step("sleep", ms=st.sampled_from([30_000, 60_000, 300_000, 599_000, 600_000])),
+        _step("sleep", ms=st.sampled_from([30_000, 58_000, 60_000, 300_000, 599_000, 600_000])),
         _step("select", session=st.just(0), model=st.sampled_from([None, 0, 1]), slot=SLOT),
         _adopt, _restart,
     ],
-    13: [_story(), _observe, _sleep, _step("pin", session=SLOT, profile=SMALL, slot=SLOT), _adopt, _request, _fail],
+    13: [_story(), _observe, _sleep, _step("pin", session=SLOT, profile=SMALL, slot=SLOT), _adopt, _request, _fail,
+        _step("reset", session=SLOT, slot=SLOT), _step("remove", profile=SMALL), _restart],
 }  # fmt: skip
 """What happens in histories that are made to break one invariant."""
 
@@ -140,7 +148,8 @@ def histories(focus: int) -> st.SearchStrategy[History]:
     """Histories that look for a break of this invariant."""
     return st.builds(
         History,
-        policy=st.integers(0, len(POLICIES) - 1),
+        # Stickiness shows soonest under short windows.
+        policy=st.sampled_from([0, 1, 5, 5, 5]) if focus == 8 else st.integers(0, len(POLICIES) - 1),
         stock=st.integers(0, len(STOCK) - 1),
         steps=st.lists(st.one_of(FOCUS[focus]), min_size=1, max_size=14),
     )

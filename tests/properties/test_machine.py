@@ -13,6 +13,7 @@ from tests.properties.holds import splits
 from tests.properties.play import POLICIES, Play
 from tests.properties.strategies import FAILURE, REQUEST, SCRIPT, SLEEP_MS, SLOT, SMALL
 
+
 class Service(RuleBasedStateMachine):
     """Two runtimes, two sessions, five profiles of three providers, six policies."""
 
@@ -23,7 +24,12 @@ class Service(RuleBasedStateMachine):
     def any_in(self, *states: str) -> bool:
         return bool(self.play.turns) and self.play.found(0, *states) is not None
 
-    @rule(request=REQUEST, script=SCRIPT, wait_s=st.sampled_from([None, 5, 90, 600]), pause=st.sampled_from([1, 1000, 40_000]))
+    @rule(
+        request=REQUEST,
+        script=SCRIPT,
+        wait_s=st.sampled_from([None, 5, 90, 600]),
+        pause=st.sampled_from([1, 1000, 40_000]),
+    )
     def story(self, request: dict[str, Any], script: list[int], wait_s: int | None, pause: int) -> None:
         """A whole turn: these failures one after the other, then an answer."""
         self.play.story(script, wait_s=wait_s, pause=pause, **request)
