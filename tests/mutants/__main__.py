@@ -63,6 +63,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", choices=SECTIONS, action="append", help="this section; may be repeated")
     parser.add_argument("--rule", metavar="ID", help="places that cite this rule, and the tests that hold it")
     parser.add_argument("--explained", action="store_true", help="exactly the faults that are explained")
+    parser.add_argument("--quick", action="store_true", help="only the tests of rules, not the second stage")
     parser.add_argument("--list", action="store_true", help="print the chosen faults and run nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once (default 2)")
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="standby-mutants-") as folder:
         trees = _Trees(ROOT, Path(folder), options.jobs)
         try:
-            leave_out, timeout_s = _sound(trees, options.leave_out_failing)
+            leave_out, timeout_s = _sound(trees, options.quick, options.leave_out_failing)
         except _Unsound as error:
             print(error, file=sys.stderr)
             return 2
@@ -111,14 +112,14 @@ def _picked(
     return chosen(faults, options.only or SECTIONS, options.seed, most)
 
 
-def _sound(trees: _Trees, go_on: bool) -> tuple[list[str], float]:
+def _sound(trees: _Trees, quick: bool, go_on: bool) -> tuple[list[str], float]:
     """Run the tests without any fault: those to leave out, and how long a run with a fault may take.
 
     Raises:
         _Unsound: tests fail, and they are not to be left out.
     """
     with trees.one() as tree:
-        ending = tree.run((*QUICK, *SECOND_STAGE), to_the_end=True)
+        ending = tree.run(QUICK if quick else (*QUICK, *SECOND_STAGE), to_the_end=True)
     if not ending.passed:
         said = "\n".join(["Without any fault these tests fail, so that they can hold nothing:", *ending.by])
         if not go_on or ending.by in (("import",), ("time",)):
@@ -139,7 +140,8 @@ def _work(
             ending = tree.seen_by_rule(fault, options.rule, leave_out=leave_out, timeout_s=timeout_s)
             if not ending.passed:
                 return Outcome(fault, ending, reason)
-        return Outcome(fault, tree.with_fault(fault, leave_out=leave_out, timeout_s=timeout_s), reason)
+        ending = tree.with_fault(fault, quick=options.quick, leave_out=leave_out, timeout_s=timeout_s)
+        return Outcome(fault, ending, reason)
 
     return work
 
