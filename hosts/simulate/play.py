@@ -11,6 +11,7 @@ restart closes the generators of its runtime as a crash would: nothing of them i
 
 import heapq
 import random
+import re
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -46,6 +47,7 @@ from standby.hosts.simulate.scenario import Turn as Said
 __all__ = ["Played", "PlayedTurn", "play"]
 
 _PROMPT = Prompt(messages=({"role": "user", "content": "Hello?"},))
+_ALIAS = re.compile(r"\b[sp]-[0-9a-f]{24}\b")
 _OURS = frozenset({"id", "session", "timeout", "deadline", "allowance", "repairs"})
 """Fields of a turn that are not handed to the runner as they are."""
 
@@ -196,7 +198,9 @@ class _Player:
         return do
 
     def wrong(self, number: int, step: Step, what: str) -> BadScript:
-        """A step cannot be done."""
+        """A step cannot be done; whoever wrote the scenario knows names, not aliases."""
+        name_of = self.service("main").core.name_of
+        what = _ALIAS.sub(lambda found: name_of(found[0]), what)
         return self.loaded.error(("steps", number), f"{step.kinds()[0]}: {what}")
 
     # ---- runtimes --------------------------------------------------------------------------------------------
@@ -305,7 +309,7 @@ class _Player:
         except BadScript:
             raise
         except StandbyError as error:
-            raise self.loaded.error(("steps", run.turn.number), f"turn {run.turn.id}: {error}") from error
+            raise self.wrong(run.turn.number, run.turn.step, str(error)) from error
         self.stop(run)
         self.look()
 
