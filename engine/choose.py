@@ -123,8 +123,8 @@ def _without_consent(turn: Turn, policy: Policy, model: str) -> Skip | None:
     last = turn.attempts[-1] if turn.attempts else None
     if last is not None and last.index == turn.index:
         return None
-    skipped = bool(turn.skips) and turn.skips[-1].before_attempt == turn.attempt + 1
-    reason = turn.skips[-1].reason if skipped else last.reason if last is not None else None
+    since = (skip.reason for skip in reversed(turn.skips) if skip.before_attempt > turn.attempt)
+    reason = next((one for one in since if one is not None), last.reason if last is not None else None)
     return None if consents(policy, reason, model) else Skip(SkipBecause.CONSENT, reason, None, ("OURS-7",))
 
 

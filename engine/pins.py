@@ -48,9 +48,10 @@ def keep_pin(draft: Draft, turn: Turn, policy: Policy, profile: str, rules: tupl
         return (*rules, "PIN-4" if pin.user else "PIN-1")
     if pin is not None and pin.user:
         return (*rules, "PIN-4", "PIN-12" if _missing(draft, pin) else "PIN-11")
-    if pin is not None and not _may_go(draft, turn, pin):
+    returns = pin is not None and _returns(draft, policy, provider, pin, profile)
+    if pin is not None and not returns and not _may_go(draft, turn, pin):
         return rules
-    why = ("PIN-1",) if pin is None else ("PIN-2", "COOL-18") if pin.displaced else ("PIN-2",)
+    why = ("PIN-1",) if pin is None else ("PIN-2", "COOL-18") if returns else ("PIN-2",)
     draft.emit(
         PinSet(
             rules=why,
@@ -72,11 +73,18 @@ def _missing(draft: Draft, pin: Pin) -> bool:
     return expires is not None and expires <= draft.stamp.at_ms
 
 
+def _returns(draft: Draft, policy: Policy, provider: str, pin: Pin, profile: str) -> bool:
+    """Whether the session comes back to an earlier profile of its order after a rate limit (COOL-18)."""
+    order = explicit_order(draft, policy, provider)
+    if not pin.displaced or order is None or profile not in order:
+        return False
+    return pin.profile not in order or order.index(profile) < order.index(pin.profile)
+
+
 def _may_go(draft: Draft, turn: Turn, pin: Pin) -> bool:
-    """An automatic pin goes while its profile is blocked or gone, or when the session comes back to an
-    earlier profile of its order (PIN-2, COOL-18)."""
+    """An automatic pin goes while its profile is blocked or gone (PIN-2)."""
     health = draft.profiles.get(pin.profile)
-    if health is None or health.observed is None or pin.displaced:
+    if health is None or health.observed is None:
         return True
     now = draft.stamp.at_ms
     model = turn.candidates[turn.index].model

@@ -213,6 +213,22 @@ def test_a_subscription_and_a_key_take_turns_in_one_order() -> None:
     w.proved()
 
 
+@pytest.mark.rule("ORD-8", "COOL-18")
+def test_only_an_earlier_profile_is_gone_back_to() -> None:
+    stock = [profile("plan", OAUTH), *keys("one", "two")]
+    w = World(chain(A, order={"openai": ("plan", "one", "two")}, recovery=Recovery(max_retries=0)), stock)
+    turn = w.turn()
+    w.fail(turn, reply(429, USAGE_LIMIT))
+    w.answer(turn)
+    # An overload blocks nothing: the turn goes on to a later profile, and the pin stays where it was.
+    second = w.turn()
+    w.fail(second, "overloaded")
+    assert w.tried(second) == [(A, "one"), (A, "two")]
+    assert of(second, d.PinSet) == []
+    w.answer(second)
+    assert called_with(w) == "one"
+
+
 @pytest.mark.rule("ORD-8")
 def test_without_a_stated_reset_none_is_made_up() -> None:
     stock = [profile("key"), profile("plan", OAUTH)]
