@@ -8,178 +8,42 @@ decides. `compare` holds its own picture against what a live system says of itse
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from standby.events import decisions as d
 from standby.events import facts as f
 from standby.events.commit import Commit
-from standby.events.policy import Policy
-from standby.events.vocabulary import (
-    BlockKind,
-    CredentialKind,
-    Effects,
-    Failure,
-    SelectionSource,
-    SkipBecause,
-    Surface,
-    TurnEnd,
-    TurnKind,
+from standby.events.vocabulary import Effects, Failure, SelectionSource, SkipBecause, Surface, TurnKind
+from tests.properties.naive_profiles import Profiles
+from tests.properties.naive_words import (
+    DAY,
+    GIVES_CHECK_BACK,
+    MINUTE,
+    NOT_A_FAILURE,
+    ORDINARY,
+    PERSISTENT,
+    REASONS,
+    SECOND,
+    Picture,
+    Run,
+    Stuck,
+    Violation,
+    must,
+    reason_of,
 )
 
 __all__ = ["REASONS", "Naive", "Picture", "Violation"]
 
-SECOND, MINUTE, DAY = 1000, 60_000, 86_400_000
 
-REASONS: dict[tuple[int | None, str], Failure] = {
-    (429, ""): Failure.RATE_LIMIT,
-    (529, ""): Failure.OVERLOADED,
-    (500, ""): Failure.SERVER_ERROR,
-    (None, "ETIMEDOUT"): Failure.TIMEOUT,
-    (401, ""): Failure.AUTH,
-    (401, "account_deactivated"): Failure.AUTH_PERMANENT,
-    (402, ""): Failure.BILLING,
-    (404, ""): Failure.MODEL_NOT_FOUND,
-    (404, "model_not_found"): Failure.MODEL_NOT_FOUND,
-    (400, "unknown_parameter"): Failure.FORMAT,
-    (400, "context_length_exceeded"): Failure.CONTEXT_OVERFLOW,
-    (400, "content_policy_violation"): Failure.REFUSAL,
-    (None, ""): Failure.EMPTY_RESPONSE,
-    (418, ""): Failure.UNCLASSIFIED,
-}
-"""What each failure that the tests report means, by status and code."""
-
-RATE = {"retries": 15, "cap": MINUTE}
-LADDER = (30 * SECOND, MINUTE, 5 * MINUTE)
-PERMANENT = (10 * MINUTE, 20 * MINUTE, 40 * MINUTE, 60 * MINUTE)
-WHOLE_LADDER = {Failure.AUTH, Failure.UNCLASSIFIED}
-GIVES_CHECK_BACK = {
-    Failure.AUTH, Failure.AUTH_PERMANENT, Failure.MODEL_NOT_FOUND, Failure.FORMAT, Failure.CONTEXT_OVERFLOW,
-}  # fmt: skip
-PERSISTENT = {Failure.AUTH, Failure.AUTH_PERMANENT}
-KIND_RANK = {CredentialKind.OAUTH: 0, CredentialKind.TOKEN: 1, CredentialKind.API_KEY: 2}
-ORDINARY = {TurnKind.INTERACTIVE, TurnKind.SUBAGENT}
-NOT_A_FAILURE = {TurnEnd.CANCELLED, TurnEnd.DEADLINE, TurnEnd.RETURNED}
-
-Scope = tuple[str, str, Failure, BlockKind]
-"""(profile, model or "" for all, reason, kind)."""
-
-
-class Violation(AssertionError):
-    """Invariant `number` does not hold."""
-
-    def __init__(self, number: int, message: str) -> None:
-        super().__init__(f"invariant {number}: {message}")
-        self.number = number
-
-
-def must(number: int, condition: object, message: str = "") -> None:
-    if not condition:
-        raise Violation(number, message)
-
-
-@dataclass
-class Harm:
-    until: int
-    evidence: int
-
-
-@dataclass
-class Stuck:
-    """A sticky fallback of a slot."""
-
-    model: str
-    selected: str
-    first: int
-    until: int
-
-
-@dataclass
-class Talk:
-    """A session."""
-
-    model: str = ""
-    told: tuple[str, str] | None = None
-    pins: dict[str, d.PinSet] = field(default_factory=dict)
-    stuck: dict[str, Stuck] = field(default_factory=dict)
-    switches: int = 0
-    last: str = ""
-    """The turn that was requested last."""
-    chosen_live: bool = False
-    """The user chose a model while it ran."""
-
-
-@dataclass
-class Run:
-    """A turn."""
-
-    request: f.TurnRequested
-    policy: Policy
-    owner: tuple[str, int]
-    switches: int
-    selected: str = ""
-    strict: bool = False
-    allowed: tuple[str, ...] = ()
-    chain: list[str] = field(default_factory=list)
-    sticky_first: bool = False
-    index: int = 0
-    attempts: list[d.AttemptStarted] = field(default_factory=list)
-    started: list[int] = field(default_factory=list)
-    reasons: dict[int, Failure] = field(default_factory=dict)
-    reported: list[f.Fact] = field(default_factory=list)
-    skips: list[d.CandidateSkipped] = field(default_factory=list)
-    calling: bool = False
-    unsafe: bool = False
-    over: bool = False
-    cancelled: bool = False
-    checks: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    waits: int = 0
-    repairs: int = 0
-    finals: int = 0
-    responses: int = 0
-
-    @property
-    def provider(self) -> str:
-        return self.chain[self.index].partition("/")[0]
-
-    def tried(self, model: str) -> set[str]:
-        return {a.profile for a in self.attempts if a.model == model}
-
-
-@dataclass
-class Picture:
-    """What a live system says of itself: to be held against what the naive model thinks."""
-
-    blocked: Callable[[str, str, int], tuple[int, Failure] | None]
-    """(profile, model, now) -> until when it is blocked, and by what."""
-    selected: dict[str, str]
-    told: dict[str, tuple[str, str] | None]
-    stuck: dict[tuple[str, str], tuple[str, int]]
-    """(session, slot) -> (model, until)."""
-
-
-class Naive:
+class Naive(Profiles):
     """The naive model; `see` each commit once, in order."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.position = 0
-        self.now = 0
-        self.policy = Policy()
         self.epochs: dict[str, int] = {}
         self.slot_time: dict[str, int] = {}
-        self.profiles: dict[str, f.ObservedProfile] = {}
-        self.ever: dict[str, set[str]] = defaultdict(set)
-        self.order: dict[str, tuple[str, ...]] = {}
-        self.harm: dict[Scope, Harm] = {}
-        self.cured: dict[tuple[str, str], int] = {}
-        self.counts: dict[tuple[str, str], int] = {}
-        self.last_failure: dict[str, int] = {}
-        self.last_used: dict[str, int] = {}
-        self.quota_at: dict[str, int] = {}
         self.check_at: dict[tuple[str, str], int] = {}
-        self.talks: dict[str, Talk] = defaultdict(Talk)
         self.runs: dict[str, Run] = {}
 
     # ---- a commit --------------------------------------------------------------------------------------
@@ -205,137 +69,6 @@ class Naive:
     def _nothing(self, fact: f.Fact, said: tuple[d.Decision, ...], commit: Commit) -> None:
         """The naive model has nothing to say about this fact."""
 
-    # ---- profiles --------------------------------------------------------------------------------------
-
-    def _policy_adopted(self, fact: f.PolicyAdopted, said: Any, commit: Commit) -> None:
-        self.policy = fact.policy
-
-    def _profiles_observed(self, fact: f.ProfilesObserved, said: Any, commit: Commit) -> None:
-        self.profiles = {one.alias: one for one in fact.profiles}
-        self.order = dict(fact.order)
-        for one in fact.profiles:
-            self.ever[one.provider].add(one.alias)
-
-    def _credential_removed(self, fact: f.CredentialRemoved, said: Any, commit: Commit) -> None:
-        self.profiles.pop(fact.profile, None)
-        self.order = {key: tuple(a for a in order if a != fact.profile) for key, order in self.order.items()}
-        self._pins(said)
-
-    def _quota_observed(self, fact: f.QuotaObserved, said: Any, commit: Commit) -> None:
-        if not fact.valid or fact.checked_ms < max(
-            self._cured(fact.profile, ""), self.quota_at.get(fact.profile, 0)
-        ):
-            return
-        self.quota_at[fact.profile] = fact.checked_ms
-        window = (fact.profile, "", Failure.RATE_LIMIT, BlockKind.WINDOW)
-        if not fact.exhausted:
-            self.harm.pop(window, None)
-        elif fact.resets_at_ms is not None and fact.resets_at_ms > self.now:
-            self.harm[window] = Harm(fact.resets_at_ms, fact.checked_ms)
-
-    def blocked(self, profile: str, model: str, now: int) -> tuple[int, Failure] | None:
-        """Until when a profile is blocked for a model, and by what."""
-        found = [
-            (harm.until, reason)
-            for (whose, scope, reason, _), harm in self.harm.items()
-            if whose == profile and scope in ("", model) and harm.until > now
-        ]
-        return max(found, key=lambda one: one[0], default=None)
-
-    def _cured(self, profile: str, model: str) -> int:
-        return max((at for (p, m), at in self.cured.items() if p == profile and model in ("", m)), default=0)
-
-    def _heal(self, profile: str, model: str, started: int) -> None:
-        """A call succeeded: what rests on older calls with the profile, for this model or all, is over."""
-        if not profile:
-            return
-        for scope in [s for s, h in self.harm.items() if s[0] == profile and s[1] in ("", model)]:
-            if self.harm[scope].evidence <= started:
-                del self.harm[scope]
-        for key in [key for key in self.counts if key[0] == profile]:
-            del self.counts[key]
-        self.cured[profile, model] = max(started, self.cured.get((profile, model), 0))
-        self.last_used[profile] = max(self.now, self.last_used.get(profile, 0))
-
-    def _hurt(self, run: Run, tried: d.AttemptStarted, fact: f.CallFailed, leads_on: bool) -> None:
-        """What a failed call does to its profile."""
-        reason, profile, model = reason_of(fact), tried.profile, tried.model
-        if not profile or not fact.selected_profile:
-            return
-        if reason is Failure.RATE_LIMIT:
-            waits = [wait.ms for wait in fact.evidence.waits]
-            scope = (profile, model, reason, BlockKind.COOLDOWN)
-            old = self.harm.get(scope)
-            if not waits or fact.started_ms < self._cured(profile, model):
-                return
-            until = fact.received_ms + max(waits)
-            if until > self.now and (old is None or until > old.until):
-                alive = old is not None and old.until > self.now
-                evidence = max(fact.started_ms, old.evidence) if old is not None and alive else fact.started_ms
-                self.harm[scope] = Harm(until, evidence)
-        elif reason is Failure.BILLING:
-            self._climb(profile, "", reason, BlockKind.DISABLED, fact.started_ms, (10 * MINUTE,))
-        elif reason is Failure.AUTH_PERMANENT:
-            self._climb(profile, "", reason, BlockKind.DISABLED, fact.started_ms, PERMANENT)
-        elif reason in WHOLE_LADDER:
-            self._climb(profile, "", reason, BlockKind.COOLDOWN, fact.started_ms, LADDER)
-        elif reason is Failure.MODEL_NOT_FOUND or (reason is Failure.TIMEOUT and leads_on):
-            self._climb(profile, model, reason, BlockKind.COOLDOWN, fact.started_ms, LADDER)
-
-    def _climb(
-        self, profile: str, model: str, reason: Failure, kind: BlockKind, started: int, steps: tuple[int, ...]
-    ) -> None:
-        if started < self._cured(profile, model):
-            return
-        counter = (profile, reason.value if kind is BlockKind.DISABLED else "ladder")
-        last = self.last_failure.get(profile)
-        if last is not None and self.now - last > DAY:
-            self.counts = {key: count for key, count in self.counts.items() if key[0] != profile}
-        self.counts[counter] = self.counts.get(counter, 0) + 1
-        self.last_failure[profile] = self.now
-        scope = (profile, model, reason, kind)
-        old = self.harm.get(scope)
-        if old is not None and old.until > self.now:
-            old.evidence = max(old.evidence, started)
-        else:
-            self.harm[scope] = Harm(self.now + steps[min(self.counts[counter], len(steps)) - 1], started)
-
-    def usable(self, run: Run, provider: str) -> list[str]:
-        """The profiles of a provider that could be used at all, best first, blocks not looked at."""
-        stock = [alias for alias, one in self.profiles.items() if one.provider == provider]
-        stored = self.order.get(provider)
-        # An order of names that are all unknown says nothing.
-        explicit = (stored if set(stored) & set(stock) else None) if stored else run.policy.order.get(provider)
-        listed = list(explicit or stock)
-        found = []
-        for alias in dict.fromkeys(listed):
-            one = self.profiles.get(alias)
-            if one is None or one.provider != provider or not one.usable or one.agent not in ("", "main"):
-                continue
-            expired = one.expires_ms is not None and one.expires_ms <= self.now
-            if one.kind is CredentialKind.TOKEN and expired:
-                continue
-            stale = one.kind is CredentialKind.OAUTH and expired
-            found.append((KIND_RANK[one.kind], stale, self.last_used.get(alias, 0), alias))
-        if not explicit:
-            found.sort(key=lambda one: one[:3])
-        pin = self.talks[run.request.session].pins.get(provider)
-        aliases = [one[3] for one in found]
-        if pin is not None and pin.profile in aliases and not (pin.displaced and explicit):
-            aliases.remove(pin.profile)
-            aliases.insert(0, pin.profile)
-        return aliases
-
-    def free(self, run: Run, model: str) -> list[str]:
-        """Those that are not blocked and not used up in this turn."""
-        provider = model.partition("/")[0]
-        tried = run.tried(model)
-        return [
-            alias
-            for alias in self.usable(run, provider)
-            if alias not in tried and self.blocked(alias, model, self.now) is None
-        ]
-
     # ---- sessions --------------------------------------------------------------------------------------
 
     def _model_selected(self, fact: f.ModelSelected, said: Any, commit: Commit) -> None:
@@ -353,13 +86,6 @@ class Naive:
         self._pins(said)
         left = [pin for pin in self.talks[fact.session].pins.values() if not pin.user]
         must(13, not left, "an automatic pin outlived a reset")
-
-    def _pins(self, said: tuple[d.Decision, ...]) -> None:
-        for one in said:
-            if isinstance(one, d.PinSet):
-                self.talks[one.session].pins[one.provider] = one
-            elif isinstance(one, d.PinCleared):
-                self.talks[one.session].pins.pop(one.provider, None)
 
     # ---- turns -----------------------------------------------------------------------------------------
 
@@ -676,13 +402,14 @@ class Naive:
         transient = 8 if recovery.transient_retries is None else recovery.transient_retries
         wanted = run.request.max_retries if run.request.local_settings else None
         wanted = recovery.max_retries if wanted is None else wanted
-        if wanted is None:
-            retries = max(rate_limit, transient)
-        else:
-            # An override is capped for rate limits only (REC-4).
-            retries = wanted
+        # An override is capped for rate limits only (REC-4).
+        retries = max(rate_limit, transient) if wanted is None else wanted
         waits = retries * (len(run.chain) + run.responses)
-        profiles = sum(max(1, len(self.ever[model.partition("/")[0]])) for model in run.chain)
+        profiles = 0
+        for model in run.chain:
+            # A provider without any profile is called without one, and may get some meanwhile.
+            bare = {""} & run.tried(model)
+            profiles += max(1, len(self.ever[model.partition("/")[0]] | bare))
         return waits + profiles + run.repairs + run.finals, waits
 
     # ---- the live system -----------------------------------------------------------------------------------
@@ -708,7 +435,3 @@ class Naive:
         }
         theirs_stuck = {key: value for key, value in live.stuck.items() if value[1] > now}
         must(8, mine_stuck == theirs_stuck, f"{theirs_stuck} sticks, not {mine_stuck}")
-
-
-def reason_of(fact: f.CallFailed) -> Failure:
-    return REASONS[fact.evidence.status, fact.evidence.code]
