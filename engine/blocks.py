@@ -31,11 +31,11 @@ class Blame(NamedTuple):
     """The wait that the provider stated, counted from `received_ms`."""
     received_ms: int
     evidence_ms: int
-    subscription: bool = False
+    subscription: bool
     """The wait is the reset of a usage window of the account (COOL-13)."""
-    leads_on: bool = True
+    leads_on: bool
     """A replacement profile or a fallback exists (COOL-10)."""
-    provider_started: bool = True
+    provider_started: bool
 
 
 def spared(policy: Policy, ruleset: Ruleset, blame: Blame, selected: bool) -> tuple[str, ...]:

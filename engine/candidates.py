@@ -36,7 +36,7 @@ def plan_chain(selection: Selection, sticky: str | None) -> tuple[tuple[Candidat
         if _on_fallback(selection):
             rules.append("CHAIN-3")
     chain = _first_of_each(wanted)
-    if sticky is not None and any(candidate.model == sticky for candidate in chain[1:]):
+    if sticky is not None:
         chain = [
             Candidate(model=sticky, origin="sticky"),
             *(candidate for candidate in chain if candidate.model != sticky),

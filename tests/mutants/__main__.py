@@ -62,6 +62,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="every fault; takes hours")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="this section; may be repeated")
     parser.add_argument("--rule", metavar="ID", help="places that cite this rule, and the tests that hold it")
+    parser.add_argument("--at", metavar="FILE:LINE", action="append", help="the faults on this line")
     parser.add_argument("--explained", action="store_true", help="exactly the faults that are explained")
     parser.add_argument("--quick", action="store_true", help="only the tests of rules, not the second stage")
     parser.add_argument("--list", action="store_true", help="print the chosen faults and run nothing")
@@ -104,6 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _picked(
     options: argparse.Namespace, faults: list[Fault], explained: dict[tuple[str, str, str, int], str]
 ) -> list[Fault]:
+    if options.at:
+        return [fault for fault in faults if f"{fault.file}:{fault.line}" in options.at]
     if options.explained:
         return [fault for fault in faults if fault.key in explained]
     most = None if options.all else options.per_section

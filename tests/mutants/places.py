@@ -27,7 +27,17 @@ FOLDERS = ("engine", "projections")
 # Reading of failures has tests of its own (tests/classify), and so has the proof of a log.
 _ELSEWHERE = frozenset(
     f"engine/{name}.py"
-    for name in ("__init__", "bodies", "checkpoint", "classify", "evidence", "masking", "timing", "verify")
+    for name in (
+        "__init__",
+        "asked",
+        "bodies",
+        "checkpoint",
+        "classify",
+        "evidence",
+        "masking",
+        "timing",
+        "verify",
+    )
 )
 
 _SECTIONS_OF: Mapping[str, tuple[str, ...]] = {

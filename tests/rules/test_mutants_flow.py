@@ -1,0 +1,34 @@
+"""FLOW, closer: what a turn used, however its reports come in."""
+
+import pytest
+
+from standby.events.facts import Usage
+from standby.events.policy import Recovery
+from standby.hosts.service import Failed, Succeeded
+from tests.harness import FAILURES, A, B, World, chain
+
+
+@pytest.mark.rule("FLOW-13")
+@pytest.mark.invariant(14)
+def test_a_report_that_comes_late_counts_what_it_used_once() -> None:
+    w = World(chain(A, B, recovery=Recovery(max_retries=0)))
+    turn = w.turn()
+    turn.cancel()
+    late = Usage(input=10, output=5)
+    turn.report(Succeeded(usage=late))
+    assert turn.state.usages == ((A, late),)
+    turn.report(Succeeded(usage=Usage(input=99, output=99)))
+    assert turn.state.usages == ((A, late),), "the same call cannot be paid twice"
+
+
+@pytest.mark.rule("FLOW-13")
+@pytest.mark.invariant(14)
+def test_a_late_answer_that_counted_nothing_leaves_the_cost_unknown_and_a_late_failure_does_not() -> None:
+    w = World(chain(A, B, recovery=Recovery(max_retries=0)))
+    answered, failed = w.turn("one"), w.turn("two")
+    answered.cancel()
+    failed.cancel()
+    answered.report(Succeeded())
+    failed.report(Failed(reply=FAILURES["overloaded"]))
+    assert answered.state.usages == ((A, None),)
+    assert failed.state.usages == ()

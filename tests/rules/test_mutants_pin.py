@@ -1,0 +1,25 @@
+"""PIN, closer."""
+
+import pytest
+
+from standby.events import decisions as d
+from standby.events.policy import Recovery
+from standby.events.vocabulary import CredentialKind
+from standby.hosts.service import Profile
+from tests.harness import START_MS, A, B, World, chain, of
+
+
+@pytest.mark.rule("PIN-11", "PIN-12")
+@pytest.mark.parametrize(("expires_ms", "rule"), [(START_MS, "PIN-12"), (START_MS + 1, "PIN-11")])
+def test_a_pinned_token_is_gone_at_the_very_moment_of_its_expiry(expires_ms: int, rule: str) -> None:
+    token = Profile(name="pinned", provider="openai", kind=CredentialKind.TOKEN, expires_ms=expires_ms)
+    spare = Profile(name="spare", provider="openai", kind=CredentialKind.TOKEN)
+    other = Profile(name="other", provider="anthropic")
+    w = World(chain(A, B, recovery=Recovery(max_retries=0)), [token, spare, other])
+    w.service.pin("s", "openai", "pinned")
+    turn = w.turn()
+    if rule == "PIN-11":
+        w.fail(turn, "auth")
+    started = of(turn, d.AttemptStarted)[-1]
+    assert w.tried(turn)[-1] == (A, "spare")
+    assert rule in started.rules
