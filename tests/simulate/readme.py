@@ -13,15 +13,18 @@ _HEAD = """# Examples
 
 [policy.toml](policy.toml) is a settings file with everything that can be said in one.
 
-The scenarios below are small stories about failing providers, each told in a file that can be read in a minute and
-played in a moment. The clock is virtual and no network is involved; engine, log and runner are the real ones.
+The scenarios below are small stories about failing providers, each told in a file that can be read in a
+minute and played in a moment. The clock is virtual and no network is involved; engine, log and runner are the
+real ones.
 
     standby simulate examples/scenarios/bill-empty-wallet.toml
 
-prints every decision with the rules that made it, and says whether everything came out as the file expects (exit
-status 1 if not). With `--log FILE` the log is kept, for `standby verify`, `explain`, `status` and `log`; with `--json`
-everything comes as data. A file of your own tests your policy in the same way: say in `[policy]` what your settings
-file says, in `[[outcomes]]` what goes wrong, in `[[steps]]` what happens, and in `expect` what must come of it.
+prints every decision with the rules that made it, and says whether everything came out as the file expects
+(exit status 1 if not). With `--log FILE` the log is kept, for `standby verify`, `explain`, `status` and `log`;
+with `--json` everything comes as data.
+
+A file of your own tests your policy in the same way: say in `[policy]` what your settings file says, in
+`[[outcomes]]` what goes wrong, in `[[steps]]` what happens, and in `expect` what must come of it.
 
 | file | what it shows | rules |
 |---|---|---|

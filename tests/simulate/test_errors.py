@@ -37,44 +37,107 @@ def test_the_good_file_is_good() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[[steps]]\nturn = { session = "s", modle = "x" }', 'my.toml:12: steps[1].turn.modle: unknown key; did you mean "model"?'),
+        (
+            '[[steps]]\nturn = { session = "s", modle = "x" }',
+            'my.toml:12: steps[1].turn.modle: unknown key; did you mean "model"?',
+        ),
         ("[[step]]\nrestart = true", 'my.toml:11: step: unknown key; did you mean "steps"?'),
         ("[[steps]]\nturn = {}", 'my.toml:12: steps[1].turn: the key "session" is missing'),
-        ("[[steps]]\nturn = { session = 5 }", "my.toml:12: steps[1].turn.session: has to be text, not a whole number"),
+        (
+            "[[steps]]\nturn = { session = 5 }",
+            "my.toml:12: steps[1].turn.session: has to be text, not a whole number",
+        ),
         ("[[steps]]\nturn = 5", "my.toml:12: steps[1].turn: has to be a table, not a whole number"),
-        ("[[steps]]\nrestart = 1979-05-27", "my.toml:12: steps[1].restart: has to be true or false, not a date or time"),
-        ('[[steps]]\nafter = "soon"\nrestart = true', "my.toml:12: steps[1].after: 'soon' is no duration; write milliseconds"),
-        ("[[steps]]\nafter = -1\nrestart = true", "my.toml:12: steps[1].after: -1 ms is no duration: it has to be between"),
-        ('[[steps]]\nafter = "400d"\nrestart = true', "my.toml:12: steps[1].after: 34560000000 ms is no duration"),
+        (
+            "[[steps]]\nrestart = 1979-05-27",
+            "my.toml:12: steps[1].restart: has to be true or false, not a date or time",
+        ),
+        (
+            '[[steps]]\nafter = "soon"\nrestart = true',
+            "my.toml:12: steps[1].after: 'soon' is no duration; write milliseconds",
+        ),
+        (
+            "[[steps]]\nafter = -1\nrestart = true",
+            "my.toml:12: steps[1].after: -1 ms is no duration: it has to be between",
+        ),
+        (
+            '[[steps]]\nafter = "400d"\nrestart = true',
+            "my.toml:12: steps[1].after: 34560000000 ms is no duration",
+        ),
         ("[[steps]]\nafter = true\nrestart = true", "my.toml:12: steps[1].after: True is no duration"),
-        ('[[steps]]\nrestart = true\ncancel = "first"', "my.toml:11: steps[1]: says cancel and restart; each step says one thing"),
+        (
+            '[[steps]]\nrestart = true\ncancel = "first"',
+            "my.toml:11: steps[1]: says cancel and restart; each step says one thing",
+        ),
         ("[[steps]]", "my.toml:11: steps[1]: says nothing; each step says one thing"),
-        ('[[steps]]\nat = 5\nduring = 5\nrestart = true', "my.toml:11: steps[1]: says at and during; say in one way"),
-        ("[[steps]]\nrestart = true\nexpect = { attempts = 1 }", "my.toml:13: steps[1].expect: only a turn has an expect"),
-        ('[[steps]]\ncancel = "frist"', 'my.toml:12: steps[1].cancel: there is no turn "frist" before this step; did you mean "first"?'),
-        ('[[steps]]\ncancel = "b"\n[[steps]]\nturn = { session = "s", id = "b" }', 'steps[1].cancel: the turn "b" is requested only further down'),
+        (
+            "[[steps]]\nat = 5\nduring = 5\nrestart = true",
+            "my.toml:11: steps[1]: says at and during; say in one way",
+        ),
+        (
+            "[[steps]]\nrestart = true\nexpect = { attempts = 1 }",
+            "my.toml:13: steps[1].expect: only a turn has an expect",
+        ),
+        (
+            '[[steps]]\ncancel = "frist"',
+            'my.toml:12: steps[1].cancel: there is no turn "frist" before this step; did you mean "first"?',
+        ),
+        (
+            '[[steps]]\ncancel = "b"\n[[steps]]\nturn = { session = "s", id = "b" }',
+            'steps[1].cancel: the turn "b" is requested only further down',
+        ),
         ('[[steps]]\nrecovering = { turn = "x" }', "my.toml:12: steps[1].recovering.turn: there is no turn"),
-        ('[[steps]]\nturn = { session = "s", id = "first" }', 'my.toml:12: steps[1].turn.id: the id "first" is used twice'),
-        ('[[steps]]\nremove = "openai:two"', 'my.toml:12: steps[1].remove: there is no profile "openai:two"; did you mean "openai:one"?'),
+        (
+            '[[steps]]\nturn = { session = "s", id = "first" }',
+            'my.toml:12: steps[1].turn.id: the id "first" is used twice',
+        ),
+        (
+            '[[steps]]\nremove = "openai:two"',
+            'my.toml:12: steps[1].remove: there is no profile "openai:two"; did you mean "openai:one"?',
+        ),
         ('[[steps]]\nquota = { profile = "x" }', "my.toml:12: steps[1].quota.profile: there is no profile"),
-        ('[[outcomes]]\nprofile = "x"\nkind = "no_credit"', "my.toml:12: outcomes[1].profile: there is no profile"),
+        (
+            '[[outcomes]]\nprofile = "x"\nkind = "no_credit"',
+            "my.toml:12: outcomes[1].profile: there is no profile",
+        ),
         ('[[outcomes]]\nturn = "x"\nkind = "no_credit"', "my.toml:12: outcomes[1].turn: there is no turn"),
-        ('[[outcomes]]\nkind = "no_credits"', 'my.toml:12: outcomes[1].kind: "no_credits" is none of its words; did you mean "no_credit"?'),
+        (
+            '[[outcomes]]\nkind = "no_credits"',
+            'my.toml:12: outcomes[1].kind: "no_credits" is none of its words; did you mean "no_credit"?',
+        ),
         ("[[outcomes]]\nstatus = 999", "my.toml:12: outcomes[1].status: has to be at most 599"),
         ("[[outcomes]]\ntimes = 0", "my.toml:12: outcomes[1].times: has to be at least 1"),
-        ("[[outcomes]]\nretry_after = inf\nstatus = 429", "my.toml:12: outcomes[1].retry_after: has to be at most"),
+        (
+            "[[outcomes]]\nretry_after = inf\nstatus = 429",
+            "my.toml:12: outcomes[1].retry_after: has to be at most",
+        ),
         ("[[outcomes]]\nretry_after = nan\nstatus = 429", "my.toml:12: outcomes[1].retry_after: "),
         ("[[outcomes]]\nsince = 5\nuntil = 5", "my.toml:13: outcomes[1].until: it is over before it begins"),
-        ('[[outcomes]]\nstatus = 500\nswitch_to = "a/b"', "my.toml:11: outcomes[1]: a call that is left for another model"),
-        ("[[outcomes]]\nstatus = 500\nbody = { day = 1979-05-27 }", "my.toml:13: outcomes[1].body: cannot be sent as JSON"),
-        ('[[profiles]]\nname = "openai:one"', 'my.toml:12: profiles[1].name: the profile "openai:one" is there twice'),
+        (
+            '[[outcomes]]\nstatus = 500\nswitch_to = "a/b"',
+            "my.toml:11: outcomes[1]: a call that is left for another model",
+        ),
+        (
+            "[[outcomes]]\nstatus = 500\nbody = { day = 1979-05-27 }",
+            "my.toml:13: outcomes[1].body: cannot be sent as JSON",
+        ),
+        (
+            '[[profiles]]\nname = "openai:one"',
+            'my.toml:12: profiles[1].name: the profile "openai:one" is there twice',
+        ),
         ('[[profiles]]\nname = "one"', 'my.toml:11: profiles[1]: write the name as "provider:account"'),
-        ('[order]\nopenai = ["openai:on"]', 'my.toml:12: order.openai[0]: there is no profile "openai:on"; did you mean'),
-        ('[[steps]]\npolicy.agents.defaults.model.primry = "a/b"', 'my.toml:12: steps[1].policy.agents.defaults.model.primry: unknown key; did you mean "primary"?'),
+        (
+            '[order]\nopenai = ["openai:on"]',
+            'my.toml:12: order.openai[0]: there is no profile "openai:on"; did you mean',
+        ),
+        (
+            '[[steps]]\npolicy.agents.defaults.model.primry = "a/b"',
+            'my.toml:12: steps[1].policy.agents.defaults.model.primry: unknown key; did you mean "primary"?',
+        ),
         ("[policy.retry.provider]\nmaxRetries = -1", "my.toml:12: policy.retry.provider.maxRetries: "),
         ("title = 5 5", "my.toml:11: this is not TOML"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_named(text: str, message: str) -> None:
     assert message in added(text)
 
@@ -141,7 +204,7 @@ def test_what_is_no_json_scenario(text: str, message: str) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(BadScript, match="nothing.toml: the scenario cannot be read: No such file"):
+    with pytest.raises(BadScript, match=r"nothing\.toml: the scenario cannot be read: No such file"):
         load_scenario(tmp_path / "nothing.toml")
     with pytest.raises(BadScript, match="the scenario cannot be read"):
         load_scenario(tmp_path)

@@ -1,4 +1,4 @@
-"""The examples: each plays as it says, proves itself, reads in a minute, and notices when something else happens."""
+"""The examples: each plays as it says, proves itself, reads in a minute, and notices what is otherwise."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,10 @@ from tests.simulate.readme import EXAMPLES, SCENARIOS, readme
 
 pytestmark = pytest.mark.checkout
 
-SECTIONS = "FLOW SEL CHAIN ORD PIN COOL BILL REC ADV PROBE STICK SKIP LIVE NOTE OBS OURS".split()
+SECTIONS = (
+    *("FLOW", "SEL", "CHAIN", "ORD", "PIN", "COOL", "BILL", "REC"),
+    *("ADV", "PROBE", "STICK", "SKIP", "LIVE", "NOTE", "OBS", "OURS"),
+)
 each = pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 
 
