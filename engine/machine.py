@@ -15,8 +15,8 @@ begins and ends in a resting state, and no state in between is ever seen from ou
     call_failed       failure_classified, chain_advanced, attempt_started   calls the next model
     call_failed       failure_classified, turn_failed                      tells the user
 
-`choosing` is the crossroads: the chain stands at a candidate and the next move is open. Every way out of
-`judging` leads through it or to the end. `orphaned` is `calling` after another runtime took the turn over: the
+`choosing` is the crossroads: the chain stands at a candidate and the next move is open. The way out of
+`judging` leads through it. `orphaned` is `calling` after another runtime took the turn over: the
 call may still be going on somewhere, and the new owner has to say how it ended as far as it can tell.
 
 Guards look at the turn and the event only. A *decision* that the table does not allow is refused with its
@@ -87,9 +87,8 @@ ROWS: tuple[Row, ...] = (
     Row("orphaned", "turn_taken_over", "orphaned"),
     Row("orphaned", "turn_cancelled", "stopping"),
     Row("orphaned", "deadline_passed", "stopping"),
-    # A failed call is read, then the turn chooses again or ends.
+    # A failed call is read, whatever follows: the turn chooses again, or ends from there.
     Row("judging", "failure_classified", "choosing", "of_this_attempt"),
-    Row("judging", "turn_failed", "failed"),
     # Waits and repairs end by a fact; another runtime may wait in the owner's place.
     Row("waiting", "wait_ended", "choosing"),
     Row("waiting", "turn_taken_over", "waiting"),
