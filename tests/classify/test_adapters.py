@@ -131,8 +131,13 @@ def test_openai_streamed_errors_have_no_response() -> None:
 
 def test_anthropic_status_errors() -> None:
     body = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    error = APIError(f"Error code: 529 - {body}", body=body, response=response(529, body), status_code=529)
-    error.type = "overloaded_error"  # type: ignore[assignment]
+    error = APIError(
+        f"Error code: 529 - {body}",
+        body=body,
+        response=response(529, body),
+        status_code=529,
+        type="overloaded_error",
+    )
     found = read(reply_from_exception(error, provider="anthropic"))
     assert (found.reason, found.status) == (F.OVERLOADED, 529)
 
@@ -189,7 +194,7 @@ def test_a_cancelled_call_is_an_abort() -> None:
 def test_rings_of_causes_end() -> None:
     one, two = APIError("one"), APIError("two: rate limit exceeded")
     one.__cause__, two.__cause__ = two, one
-    one.error, two.error = one, {"error": two}  # type: ignore[attr-defined]
+    vars(one)["error"], vars(two)["error"] = one, {"error": two}
     assert read(reply_from_exception(one)).reason is F.RATE_LIMIT
 
 
