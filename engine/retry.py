@@ -78,7 +78,7 @@ def _fallback_ready(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, 
             continue
         profiles = ranked(draft, policy, ruleset, provider, candidate.model, agent, draft.stamp.at_ms)
         needs_none = not (draft.stock.get(provider) or draft.order.get(provider) or provider in policy.order)
-        if any(one.block is None for one in profiles) or (not profiles and needs_none):
+        if needs_none or any(one.block is None for one in profiles):
             return True
     return False
 

@@ -3,8 +3,10 @@
 import pytest
 
 from standby.engine.status import Status
+from standby.engine.steps import CallModel
 from standby.events.policy import ModelChain, Policy
 from standby.events.vocabulary import SelectionSource
+from standby.hosts.service import Switched
 from tests.harness import A, B, World, chain
 
 
@@ -24,3 +26,11 @@ def test_a_session_whose_override_was_cleared_is_back_at_the_default_in_every_re
     session = w.view.sessions.get(alias or "")
     assert session is not None
     assert (session.model, session.source) == ("", SelectionSource.DEFAULT)
+
+
+@pytest.mark.rule("LIVE-7", "ADV-15")
+def test_a_bare_name_in_a_live_switch_is_a_model_of_the_selected_provider() -> None:
+    w = World(chain(A, B, "openai/alpha-two"))
+    step = w.turn().report(Switched(model="alpha-two"))
+    assert isinstance(step, CallModel)
+    assert step.model == "openai/alpha-two"

@@ -1,6 +1,22 @@
-"""PROBE, closer: how much of the throttle is remembered."""
+"""PROBE, closer: what looks transient, what is graver, and how much of the throttle is remembered."""
 
+from itertools import pairwise
+
+import pytest
+
+from standby.engine.draft import Draft
+from standby.engine.order import Ranked
+from standby.engine.probe import Call, Skip, all_blocked, reason_of
+from standby.engine.rulesets import ruleset_of
+from standby.engine.steps import CallModel
+from standby.events.commit import Stamp
+from standby.events.policy import Recovery
+from standby.events.vocabulary import BlockKind, Failure, SkipBecause
+from standby.projections.health import Cell, Health
 from standby.projections.runtimes import CHECKS_KEPT, Runtime, fold_check
+from tests.harness import START_MS, A, B, World, chain, reply
+
+HOUR = 3_600_000
 
 
 def test_of_very_many_providers_the_one_that_was_checked_longest_ago_is_forgotten() -> None:
@@ -12,3 +28,83 @@ def test_of_very_many_providers_the_one_that_was_checked_longest_ago_is_forgotte
     assert len(runtime.checks) == 256
     assert "p255" not in runtime.checks
     assert {"p0", "p254", "newest"} <= set(runtime.checks)
+
+
+A2 = "openai/alpha-two"
+TRANSIENT = {
+    Failure.RATE_LIMIT,
+    Failure.OVERLOADED,
+    Failure.TIMEOUT,
+    Failure.UNKNOWN,
+    Failure.UNCLASSIFIED,
+    Failure.EMPTY_RESPONSE,
+    Failure.NO_ERROR_DETAILS,
+}
+GRAVEST_FIRST = [
+    Failure.AUTH_PERMANENT,
+    Failure.AUTH,
+    Failure.SESSION_EXPIRED,
+    Failure.BILLING,
+    Failure.FORMAT,
+    Failure.MODEL_NOT_FOUND,
+    Failure.OVERLOADED,
+    Failure.TIMEOUT,
+    Failure.RATE_LIMIT,
+    Failure.EMPTY_RESPONSE,
+    Failure.NO_ERROR_DETAILS,
+    Failure.UNCLASSIFIED,
+    Failure.UNKNOWN,
+    # These block nothing, and have a place for the sake of the table.
+    Failure.SERVER_ERROR,
+    Failure.INTERRUPTED,
+    Failure.TLS_CERTIFICATE,
+    Failure.CONTEXT_OVERFLOW,
+    Failure.REQUEST_SIZE_CEILING,
+    Failure.REFUSAL,
+    Failure.OUTPUT_LIMIT,
+]
+
+
+def cell(reason: Failure, kind: BlockKind = BlockKind.COOLDOWN) -> Cell:
+    return Cell("", reason, kind, START_MS + HOUR, START_MS)
+
+
+def blocked(*cells: Cell, fallback: bool = False) -> Skip | Call:
+    """What becomes of the selected model, or of its sibling, whose profiles are blocked by these cells."""
+    w = World(chain(A, A2, B, recovery=Recovery(max_retries=0)))
+    turn = w.turn()
+    if fallback:
+        step = w.fail(turn, reply(503, "", message="server down"))
+        assert isinstance(step, CallModel)
+        assert step.model == A2
+    policy = w.view.policy()
+    draft = Draft(w.view, Stamp(w.now_ms, 500, "main", 1))
+    left = [Ranked(f"p{number}", Health(), one) for number, one in enumerate(cells)]
+    return all_blocked(draft, turn.state, policy, ruleset_of(policy), left)
+
+
+@pytest.mark.rule("PROBE-4")
+@pytest.mark.parametrize("reason", list(Failure))
+@pytest.mark.parametrize("kind", list(BlockKind))
+def test_a_sibling_is_tried_where_what_cools_it_looks_transient(reason: Failure, kind: BlockKind) -> None:
+    tried = reason in TRANSIENT and kind is BlockKind.COOLDOWN
+    assert isinstance(blocked(cell(reason, kind), fallback=True), Call if tried else Skip)
+
+
+@pytest.mark.rule("PROBE-6")
+@pytest.mark.parametrize("fallback", [False, True])
+@pytest.mark.parametrize("reason", [Failure.AUTH, Failure.AUTH_PERMANENT])
+def test_what_another_try_cannot_cure_passes_the_candidate_over(reason: Failure, fallback: bool) -> None:
+    way = blocked(cell(reason), fallback=fallback)
+    assert isinstance(way, Skip)
+    assert (way.because, way.reason, way.rules) == (SkipBecause.AUTH, reason, ("PROBE-6",))
+
+
+@pytest.mark.rule("PROBE-1")
+@pytest.mark.parametrize(("graver", "lesser"), list(pairwise(GRAVEST_FIRST)))
+def test_of_two_reasons_the_graver_says_why_a_provider_is_out(graver: Failure, lesser: Failure) -> None:
+    assert reason_of([cell(lesser), cell(graver)]) is graver
+    assert reason_of([cell(graver), cell(lesser)]) is graver
+    assert reason_of([cell(graver), cell(lesser, BlockKind.DISABLED)]) is lesser, (
+        "an account outweighs a cooldown"
+    )
