@@ -1,5 +1,7 @@
 """ADV: which failures move a turn on along its chain, and which end it."""
 
+from typing import Any
+
 import pytest
 
 from standby.engine.steps import CallModel, Repair, Settled, Step
@@ -25,7 +27,7 @@ ABORT = reply(None, None, message="The operation was cancelled by the user", ori
 ABORT_BY_TIME = reply(None, None, message="request timed out", code="ETIMEDOUT", origin=Origin.ABORT)
 
 
-def world(*models: str, **fields: object) -> World:
+def world(*models: str, **fields: Any) -> World:
     return World(chain(*(models or (A, B)), recovery=AT_ONCE, **fields))
 
 
@@ -118,7 +120,8 @@ def test_an_overflow_moves_on_once_it_cannot_be_made_to_fit() -> None:
 @pytest.mark.rule("ADV-4")
 def test_locks_empty_overrides_and_the_operators_limits_still_hold() -> None:
     w = world(consent=(Consent(reason=Failure.CONTEXT_OVERFLOW, models=(C,)),))
-    for fields in ({"locked": True}, {"fallbacks": []}, {}):
+    limits: list[dict[str, Any]] = [{"locked": True}, {"fallbacks": []}, {}]
+    for fields in limits:
         turn = w.turn("s", **fields)
         assert moved(w.fail(turn, "context_overflow")) == TurnEnd.EXHAUSTED
 
@@ -153,8 +156,8 @@ def test_a_size_ceiling_inside_an_embedded_run_is_final_and_not_compacted() -> N
     assert not of(turn, d.RepairOrdered)
 
 
-def stopped_short(turn: TurnHandle, **fields: object) -> Step:
-    return turn.report(Succeeded(stop=StopKind.INCOMPLETE, **fields))  # type: ignore[arg-type]
+def stopped_short(turn: TurnHandle, **fields: Any) -> Step:
+    return turn.report(Succeeded(stop=StopKind.INCOMPLETE, **fields))
 
 
 @pytest.mark.rule("ADV-8")
@@ -260,7 +263,7 @@ def test_if_no_candidate_succeeds_the_guidance_of_the_overflow_is_kept() -> None
 B2, B3 = "anthropic/beta-two", "anthropic/beta-three"
 
 
-def refused(kind: CredentialKind = CredentialKind.API_KEY, *models: str, **fields: object) -> TurnHandle:
+def refused(kind: CredentialKind = CredentialKind.API_KEY, *models: str, **fields: Any) -> TurnHandle:
     profiles = [
         Profile(name="a1", provider="anthropic", kind=kind),
         Profile(name="o1", provider="openai"),
@@ -272,8 +275,8 @@ def refused(kind: CredentialKind = CredentialKind.API_KEY, *models: str, **field
 
 @pytest.mark.rule("ADV-13")
 def test_a_direct_request_with_an_api_key_may_handle_a_refusal_inside_it() -> None:
-    def inside(*args: object, **fields: object) -> tuple[str, ...]:
-        step = refused(*args, **fields).step  # type: ignore[arg-type]
+    def inside(*args: Any, **fields: Any) -> tuple[str, ...]:
+        step = refused(*args, **fields).step
         assert isinstance(step, CallModel)
         return step.refusal_models
 

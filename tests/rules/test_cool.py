@@ -1,5 +1,7 @@
 """COOL: what a failure does to its profile, for how long, and what ends it."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -30,7 +32,7 @@ SUBSCRIPTION = reply(
 HOUR = 3_600_000
 
 
-def at_once(*models: str, **fields: object) -> World:
+def at_once(*models: str, **fields: Any) -> World:
     return World(chain(*models, recovery=AT_ONCE, **fields))
 
 
@@ -100,7 +102,7 @@ def test_counters_start_anew_once_the_failure_window_has_passed_and_not_before()
         w.sleep(after_ms)
         turn = w.turn()
         w.fail(turn, "auth")
-        (block,) = of(turn, d.BlockSet)
+        block: d.BlockSet = of(turn, d.BlockSet)[0]
         return block
 
     day = 24 * HOUR
@@ -230,7 +232,7 @@ def test_a_provider_that_manages_its_capacity_skips_cooldowns_for_it_and_no_othe
     router = "openrouter/alpha"
     profiles = {"openrouter": ["r1"], "anthropic": ["a1"], "openai": ["o1"]}
 
-    def after(kind: object, model: str = router, **policy: object) -> list[d.BlockSet]:
+    def after(kind: object, model: str = router, **policy: Any) -> list[d.BlockSet]:
         w = World(chain(model, B, recovery=AT_ONCE, **policy), profiles)
         turn = w.turn()
         w.fail(turn, kind, **({"retry_after": 600} if kind == "rate_limit" else {}))  # type: ignore[arg-type]
@@ -281,8 +283,8 @@ def test_a_reported_usage_window_is_a_block_of_its_own() -> None:
     assert stats(w)["cooldownUntil"] == START_MS + 50_000
 
 
-def quota(**fields: object) -> f.QuotaObserved:
-    return f.QuotaObserved(profile="p", **fields)  # type: ignore[arg-type]
+def quota(**fields: Any) -> f.QuotaObserved:
+    return f.QuotaObserved(profile="p", **fields)
 
 
 def exhausted(checked_ms: int, resets_at_ms: int) -> f.QuotaObserved:
@@ -413,7 +415,7 @@ TRANSCRIPT = reply(None, None, message="session transcript entry 4 is invalid", 
 
 @pytest.mark.rule("COOL-23")
 def test_failures_that_say_nothing_of_a_credential_change_no_shared_health() -> None:
-    def blocks(kind: object, **fields: object) -> tuple[list[d.BlockSet], tuple[str, ...]]:
+    def blocks(kind: object, **fields: Any) -> tuple[list[d.BlockSet], tuple[str, ...]]:
         w = at_once(A, B)
         turn = w.turn(harness="cli")
         w.fail(turn, kind, **fields)  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """NOTE: what the user is shown of fallbacks, waits and failures."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -28,11 +29,11 @@ AT_ONCE = Recovery(max_retries=0)
 MOVED = f"↪️ Model Fallback: {B} (selected {A}; HTTP 529: Overloaded)"
 
 
-def world(*models: str, **fields: object) -> World:
+def world(*models: str, **fields: Any) -> World:
     return World(chain(*(models or (A, B)), recovery=AT_ONCE, **fields))
 
 
-def turn_of(w: World, *script: str, session: str = "s", **fields: object) -> TurnHandle:
+def turn_of(w: World, *script: str, session: str = "s", **fields: Any) -> TurnHandle:
     """A turn with these failures, then an answer."""
     turn = w.turn(session, **fields)
     for kind in script:
@@ -153,7 +154,7 @@ def test_the_control_ui_shows_a_divider_where_one_was_stored_and_the_notice_wher
     w.proved()
 
 
-def waiting(kind: str = "rate_limit", **fields: object) -> tuple[World, TurnHandle, Wait]:
+def waiting(kind: str = "rate_limit", **fields: Any) -> tuple[World, TurnHandle, Wait]:
     w = World(chain(A, B))
     turn = w.turn()
     step = w.fail(turn, kind, **fields)
@@ -219,7 +220,7 @@ def test_a_selected_model_that_was_passed_over_is_left_too_and_another_profile_i
     )
 
 
-def told_of(**fields: object) -> Session:
+def told_of(**fields: Any) -> Session:
     return Session(announced=Announced(A, B, Failure.OVERLOADED, "t-1", 1))
 
 
@@ -378,7 +379,7 @@ def test_a_final_failure_is_shown_once_with_what_can_be_done() -> None:
     assert turn.failure.text == "⚠️ The providers are overloaded. Please try again in a few minutes."
     assert len(history_of(w, turn).attempts) == 3, "diagnostics of each attempt stay"
     w.turn()
-    assert turn.failure.offers == (), "a later run is under way"
+    assert not turn.failure.offers, "a later run is under way"
 
 
 @pytest.mark.rule("NOTE-13")

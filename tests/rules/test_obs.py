@@ -1,6 +1,7 @@
 """OBS: what the operator sees."""
 
 import logging
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,7 +21,7 @@ AT_ONCE = Recovery(max_retries=0)
 A2 = "openai/alpha-two"
 
 
-def world(*models: str, **fields: object) -> World:
+def world(*models: str, **fields: Any) -> World:
     return World(chain(*(models or (A, B)), recovery=AT_ONCE, **fields))
 
 

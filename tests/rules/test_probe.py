@@ -1,5 +1,7 @@
 """PROBE: every profile of a provider cools. Is it passed over, or checked?"""
 
+from typing import Any
+
 import pytest
 
 from standby.engine.steps import CallModel, Settled
@@ -14,11 +16,11 @@ A2 = "openai/alpha-two"
 A3 = "openai/alpha-three"
 
 
-def world(*models: str, **fields: object) -> World:
+def world(*models: str, **fields: Any) -> World:
     return World(chain(*(models or (A, B)), recovery=AT_ONCE, **fields))
 
 
-def blocked(kind: str, seconds: float = 3600, *models: str, **fields: object) -> World:
+def blocked(kind: str, seconds: float = 3600, *models: str, **fields: Any) -> World:
     """A world in which the only openai profile was blocked a moment ago."""
     w = world(*models, **fields)
     turn = w.turn("blocker")

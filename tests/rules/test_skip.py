@@ -1,5 +1,7 @@
 """SKIP: fallbacks that could not authenticate are passed over for a while, where that is switched on."""
 
+from typing import Any
+
 import pytest
 
 from standby.engine.steps import CallModel
@@ -16,7 +18,7 @@ TTL = 300_000
 ONE_EACH = {"openai": ["o1"], "anthropic": ["a1"], "google": ["g1"]}
 
 
-def world(ttl: int = TTL, profiles: dict[str, list[str]] | None = None, **fields: object) -> World:
+def world(ttl: int = TTL, profiles: dict[str, list[str]] | None = None, **fields: Any) -> World:
     return World(chain(A, B, C, recovery=AT_ONCE, skip_ttl_ms=ttl, **fields), profiles or ONE_EACH)
 
 

@@ -1,5 +1,7 @@
 """STICK: a fallback that a rate limit led to stays first for a while."""
 
+from typing import Any
+
 import pytest
 
 from standby.engine.status import status_of
@@ -14,7 +16,7 @@ AT_ONCE = Recovery(max_retries=0)
 MINUTE = 60_000
 
 
-def fallen_back(*models: str, kind: str = "rate_limit", **fields: object) -> World:
+def fallen_back(*models: str, kind: str = "rate_limit", **fields: Any) -> World:
     """A world whose session "s" fell back from A to B a moment ago."""
     w = World(chain(*(models or (A, B)), recovery=AT_ONCE, **fields))
     w.run("s", kind)
@@ -27,7 +29,7 @@ def first(turn: TurnHandle) -> str:
     return step.model
 
 
-def start(w: World, session: str = "s", **fields: object) -> str:
+def start(w: World, session: str = "s", **fields: Any) -> str:
     """The model that a new turn starts with; the turn is given up."""
     turn = w.turn(session, **fields)
     model = first(turn)
