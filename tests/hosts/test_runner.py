@@ -12,8 +12,9 @@ from standby.events import facts as f
 from standby.events.errors import AttemptFailed, BadInput, TurnFailed
 from standby.events.vocabulary import Effects, Failure, SkipBecause, StopKind, Surface, TurnEnd
 from standby.hosts.credentials import CredentialStore, api_key
-from standby.hosts.providers import Prompt
-from standby.hosts.runner import Status, StatusKind
+from standby.hosts.providers import CallFailed, Prompt
+from standby.hosts.providers.client import ProviderClient
+from standby.hosts.runner import Runner, Status, StatusKind
 from standby.hosts.scripted import (
     Counts,
     Lane,
@@ -34,9 +35,12 @@ from tests.hosts.runners import KEYS, POLICY, Replies, house
 
 LIMITED = Reply(
     status=429,
-    headers={"retry-after-ms": "300"},
+    headers={"retry-after-ms": "900"},
     body={"error": {"message": "Too many requests", "code": "rate_limit_exceeded"}},
 )
+
+# Waits that are long enough to be shown on a busy machine, too.
+PATIENT = POLICY.replace("baseMs = 10", "baseMs = 600")
 
 BOTH = pytest.mark.parametrize("kind", ["sync", "async"])
 
@@ -62,7 +66,7 @@ def test_a_stated_wait_is_waited_for_and_shown(kind: str) -> None:
     with house(kind, {"alpha": [LIMITED, "Now."]}) as at:
         result = at.run(on_status=seen.append)
     first, second = at.server.requests
-    assert second.received_ms - first.received_ms >= 300
+    assert second.received_ms - first.received_ms >= 890
     assert [a.reason for a in result.settled.attempts] == [Failure.RATE_LIMIT, None]
     assert [str(status) for status in seen] == ["Retrying… 2/16 (in 1 s)", ""]
     retry, last = seen
@@ -88,7 +92,7 @@ def test_a_fallback_is_announced_once_and_its_end_too(kind: str) -> None:
     script: dict[str, Replies] = {"alpha": [*[server_error()] * 4, "Back."]}
     shown: list[Status] = []
     told: list[str] = []
-    with house(kind, {**script, "beta": [answer("Here.", repeat=True)]}) as at:
+    with house(kind, {**script, "beta": [answer("Here.", repeat=True)]}, policy=PATIENT) as at:
         first = at.run(on_status=shown.append, on_notice=told.append)
         second = at.run(on_notice=told.append)
         third = at.run(on_notice=told.append)
@@ -176,7 +180,7 @@ def test_the_deadline_of_the_run_ends_calls_and_waits(kind: str, reply: Reply) -
 
 @BOTH
 def test_a_deadline_that_passes_between_two_calls_allows_no_other(kind: str) -> None:
-    with house(kind, {"alpha": [overloaded(), "Never."], "beta": ["Never."]}) as at:
+    with house(kind, {"alpha": [LIMITED, "Never."], "beta": ["Never."]}) as at:
         wall, jump = at.service.core.clock, 0
 
         def leap(status: Status) -> None:
@@ -403,10 +407,30 @@ def test_neither_secret_nor_prompt_enters_log_or_error(kind: str) -> None:
         assert secret not in said
 
 
+@pytest.mark.invariant(12)
+def test_a_client_that_masks_nothing_leaks_nothing() -> None:
+    class Careless(ProviderClient):
+        """Gives the reply as it came, the key and all."""
+
+        def call(self, where: Any, model: str, prompt: Any, secret: Any = None, **options: Any) -> Any:
+            said = f'{{"error": {{"message": "no such key: {secret.reveal()}", "code": "{secret.reveal()}"}}}}'
+            return CallFailed(provider="openai", model=model, wire=where.wire, status=401, body=said)
+
+    odd = "Zy9-PLACEHOLDER-unlike-any-known-key"
+    with house("sync", {}, environ={"FIRST_KEY": odd, "SECOND_KEY": odd}) as at:
+        with Runner(at.service, client=Careless(), **at.options) as runner, pytest.raises(TurnFailed):
+            runner.run(session="s", prompt="Hello?")
+        stored = b"".join(row.body for row in at.store.read())
+        aside = "".join(one.text for one in at.store.asides())
+    assert "no such key" in aside
+    assert odd not in aside
+    assert odd.encode() not in stored
+
+
 @pytest.mark.invariant(15)
 def test_both_runners_take_the_same_way() -> None:
     script: dict[str, Replies] = {
-        "alpha": [rate_limited(0.05), overloaded(), server_error(), "Never."],
+        "alpha": [rate_limited(0.9), overloaded(), server_error(), "Never."],
         "beta": [server_error(), answer("Here.")],
     }
 

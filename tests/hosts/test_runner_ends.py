@@ -15,7 +15,7 @@ from standby.events.vocabulary import Effects, Failure, TurnEnd
 from standby.hosts.providers import Prompt
 from standby.hosts.runner import AsyncRunner, Runner
 from standby.hosts.scripted import answer, hanging, overloaded, rate_limited
-from tests.hosts.runners import House, house
+from tests.hosts.runners import POLICY, House, house
 
 BOTH = pytest.mark.parametrize("kind", ["sync", "async"])
 SLOW_WAIT = rate_limited(30)
@@ -188,7 +188,8 @@ def test_it_is_not_made_again_when_something_may_have_happened(kind: str, how: s
 
 @BOTH
 def test_a_wait_goes_on_after_a_crash(kind: str) -> None:
-    with house(kind, {"alpha": [rate_limited(0.2), "Here."]}) as at:
+    patient = POLICY.replace("baseMs = 10", "baseMs = 600")
+    with house(kind, {"alpha": [rate_limited(0.9), "Here."]}, policy=patient) as at:
         handle = at.service.start_turn(session="s", fallbacks=[])
         first = at.restarted("dies")
         with pytest.raises(ZeroDivisionError):
@@ -293,7 +294,7 @@ def test_a_turn_that_is_taken_over_during_its_call_is_left_in_peace(kind: str) -
 
 @BOTH
 def test_a_turn_that_is_taken_over_while_it_waits_is_left_in_peace(kind: str) -> None:
-    with house(kind, {"alpha": [rate_limited(0.2), "Never."]}) as at:
+    with house(kind, {"alpha": [rate_limited(0.9), "Never."]}) as at:
         other = at.restarted("other")
 
         def take(status: object) -> None:
