@@ -201,7 +201,7 @@ def _strictness(
     if setting.source is SelectionSource.AGENT and model == chain.primary:
         own = chain.fallbacks or ()
         return own, ("SEL-2", "SEL-17") if own else ("SEL-2",)
-    return None, (by, "SEL-17") if source in _MAY_WALK and by != "SEL-17" else (by,)
+    return None, (by, "SEL-17") if source in _MAY_WALK else (by,)
 
 
-_MAY_WALK = (SelectionSource.DEFAULT, SelectionSource.CRON, SelectionSource.AUTO)
+_MAY_WALK = (SelectionSource.DEFAULT, SelectionSource.CRON)

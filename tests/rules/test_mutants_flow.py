@@ -2,6 +2,7 @@
 
 import pytest
 
+from standby.engine.steps import CallModel
 from standby.events.facts import Usage
 from standby.events.policy import Recovery
 from standby.hosts.service import Failed, Succeeded
@@ -32,3 +33,10 @@ def test_a_late_answer_that_counted_nothing_leaves_the_cost_unknown_and_a_late_f
     failed.report(Failed(reply=FAILURES["overloaded"]))
     assert answered.state.usages == ((A, None),)
     assert failed.state.usages == ()
+
+
+@pytest.mark.rule("FLOW-2")
+def test_a_step_names_provider_and_model_apart_and_is_an_ordinary_call_unless_it_says_otherwise() -> None:
+    step = CallModel(turn="t", attempt=1, model="openai/org/alpha")
+    assert (step.provider, step.model_id, step.instruction) == ("openai", "org/alpha", "")
+    assert (step.check, step.continuation, step.finalize) == (False, False, False)
