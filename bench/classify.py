@@ -24,7 +24,12 @@ from standby.engine.rows.tokens import TOKENS
 __all__ = ["main"]
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
-FILES = ("failures_recorded.jsonl", "failures_heldout.jsonl", "failures_reports.jsonl")
+FILES = (
+    "failures_recorded.jsonl",
+    "failures_heldout.jsonl",
+    "failures_reports.jsonl",
+    "failures_plausible.jsonl",
+)
 NOTHING = {"unclassified", "empty_response", "no_error_details", "unknown"}
 TYPICAL_US = 60.0
 HOSTILE_MS = 5.0

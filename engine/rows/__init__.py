@@ -47,6 +47,7 @@ SCOPED_SAYS = (
     say("key-limit.words", "key ~1 limit ~2 exceed|reach|hit", "api key budget limit", seen="OpenRouter"),
     say("workers-ai.quota", "workers ai ~6 quota limit exceed", "workers ai ~6 quota"),
     say("not-found.words", "not found"),
+    say("model-reference.words", "invalid model reference", seen="a local reference, not the provider's"),
 )
 
 GENERAL_SAYS: tuple[Say, ...] = (

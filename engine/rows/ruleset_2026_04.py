@@ -57,13 +57,14 @@ STATUSES = (
 )
 
 PROSE = (
-    row("04.image", None, says="image"),
+    row("04.image", None, says="image", not_status=(400, 422)),
     row("04.session", F.SESSION_EXPIRED, says="session", not_status=(429,)),
     row("04.model-code", F.MODEL_NOT_FOUND, tokens=TOKENS["model"], flags="missing_model"),
     row(
         "04.model",
         F.MODEL_NOT_FOUND,
         says="model.unknown|model.retired|model.not-servable",
+        unless="model-reference",
         flags="missing_model",
     ),
     row("04.model-404-text", F.MODEL_NOT_FOUND, says=("not-found", "status.leading"), status=404),

@@ -191,7 +191,7 @@ PROSE = (
         "model.unknown",
         F.MODEL_NOT_FOUND,
         says="model.unknown|model.not-servable|model.zh",
-        unless="access.policy",
+        unless="access.policy model-reference",
         not_status=NO_MODEL_PROSE,
         flags="missing_model",
     ),

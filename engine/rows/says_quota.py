@@ -13,7 +13,7 @@ BILLING = (
     say("billing.payment-required", "payment require|required", "payment is require|required"),
     say(
         "billing.insufficient",
-        "insufficient ~2 credit|balance|fund",
+        "insufficient ~3 credit|balance|fund",
         "not enough|sufficient ~2 credit|balance|fund|money",
         "not have enough|sufficient ~2 credit|balance|fund",
         "doesnt|dont|didnt ~1 have enough|sufficient ~2 credit|balance|fund",

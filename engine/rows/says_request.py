@@ -261,6 +261,7 @@ FORMAT = (
     ),
     say(
         "format.image-input",
+        "unsupported image input",
         "not support ~2 image",
         "image ~4 not support",
         "image input is not enabled",

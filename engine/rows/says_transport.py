@@ -36,6 +36,7 @@ TIMEOUT = (
         "network is unreachable",
         "fetch fail",
         "socket hang up",
+        "socket ~1 disconnected|closed|close",
         "connection ~3 refused|aborted|lost|broken|dropped|interrupted|closed|close",
         "connection ~2 abort",
         "server disconnected",

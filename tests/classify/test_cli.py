@@ -170,7 +170,7 @@ def test_the_tables_are_listed() -> None:
     result = run("--rows")
     assert result.exit_code == 0
     assert "billing.code" in result.stdout
-    assert "insufficient ~2 credit|balance|fund" in result.stdout
+    assert "insufficient ~3 credit|balance|fund" in result.stdout
     listing = json.loads(run("--rows", "--json", "--ruleset", "2026-04").stdout)
     assert listing["ruleset"] == "2026-04"
     assert any(row["id"] == "04.429" for row in listing["rows"])

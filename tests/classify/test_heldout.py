@@ -1,10 +1,12 @@
 """Failures that were written or gathered after the tables: do the tables generalise?
 
-Two sets. `failures_heldout.jsonl` holds 280 bodies of some forty providers, from their error documentation,
+Three sets. `failures_heldout.jsonl` holds 280 bodies of some forty providers, from their error documentation,
 from public reports and paraphrased; on the day it was written, before any line was changed for it, 271 of 280
 (96.8 %) were read as labelled. `failures_reports.jsonl` holds 67 bodies gathered from public reports after
-that; 65 of them (97.0 %) held at first sight. The tables have learnt from the misses since, so these shares
-can only show that nothing got worse; the first ones are what generalisation was worth.
+that; 65 of them (97.0 %) held at first sight. `failures_plausible.jsonl` holds 168 that were written last, of
+which 159 (94.6 %) held: some forty of them are traps, requests that are merely wrong and use the words of
+other failures; two of these are misread still. The tables have learnt from the other misses since, so these
+shares can only show that nothing got worse; the first ones are what generalisation was worth.
 """
 
 from collections import Counter
@@ -13,7 +15,11 @@ import pytest
 
 from tests.classify.cases import Case, is_read, load, reading_of, said, wait_of
 
-SETS = {"failures_heldout.jsonl": 0.98, "failures_reports.jsonl": 0.98}
+SETS = {
+    "failures_heldout.jsonl": 0.98,
+    "failures_reports.jsonl": 0.98,
+    "failures_plausible.jsonl": 0.98,
+}
 """File -> the share of readings that has to hold."""
 
 
@@ -37,7 +43,7 @@ def test_share_of_held_out_readings_that_hold(
 
 def test_the_held_out_sets_are_wide() -> None:
     cases = [case for name in SETS for case in load(name)]
-    assert len(cases) >= 320
+    assert len(cases) >= 500
     assert len({case["provider"] for case in cases}) >= 40
     assert len(Counter(case["reason"] for case in cases)) >= 13
     assert len({case["id"] for case in cases}) == len(cases)
