@@ -73,7 +73,7 @@ def test_two_cores_decide_on_each_others_commits(opened: Opener) -> None:
 def test_a_group_is_there_wholly_or_not_at_all(opened: Opener) -> None:
     writer = core(opened())
     before = opened().head()
-    with pytest.raises(BadReport, match="turn t-none is not known"), writer.group() as transaction:
+    with pytest.raises(BadReport, match="turn t-none is not known"), writer.group() as transaction:  # noqa: PT012 - the block is what fails
         writer.submit(compaction(1))
         writer.alias("session", "Ann", transaction)
         writer.submit(CallUnknown(turn="t-none", attempt=1, effects=Effects.NONE))
@@ -110,7 +110,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(opened: Opene
 def test_a_rebuilt_view_is_the_live_one_after_a_failed_transaction(opened: Opener) -> None:
     """Commits of a group that was rolled back must not stay in the view either."""
     writer = core(opened())
-    with pytest.raises(KeyError), writer.group():
+    with pytest.raises(KeyError), writer.group():  # noqa: PT012 - the block is what fails
         writer.submit(compaction(7))
         raise KeyError
     session = writer.view.sessions.get("s") if writer.submit(compaction(3)) is not None else None

@@ -123,7 +123,7 @@ CHANGES: dict[str, tuple[str, int]] = {
     "a changed hash": ("UPDATE commits SET hash = zeroblob(32) WHERE position = 9", 9),
     "a removed row": ("DELETE FROM commits WHERE position = 5", 5),
     "two rows swapped": (
-        "UPDATE commits SET body = (SELECT body FROM commits other WHERE other.position = 19 - commits.position)"
+        "UPDATE commits SET body = (SELECT body FROM commits o WHERE o.position = 19 - commits.position)"
         " WHERE position IN (9, 10)",
         9,
     ),
@@ -154,7 +154,7 @@ def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
     for kept in (len(raw) // 2 // 4096 * 4096, 3 * 4096):
         cut = tmp_path / f"cut{kept}.db"
         cut.write_bytes(raw[:kept])
-        with pytest.raises(DamagedLog, match=str(cut)), closing(SQLiteStore(cut, create=False)) as store:
+        with pytest.raises(DamagedLog, match=str(cut)), closing(SQLiteStore(cut, create=False)) as store:  # noqa: PT012 - the block is what fails
             for count, row in enumerate(store.read(), 1):
                 assert row.position == count
         assert cut.read_bytes() == raw[:kept]

@@ -3,8 +3,8 @@
     python -m tests.contract.writers race PATH NUMBER COUNT
     python -m tests.contract.writers die PATH MOMENT
 
-`race` prints every position that was acknowledged. `die` writes and acknowledges one row, then kills itself with
-SIGKILL at the named moment of the next transaction.
+`race` prints every position that was acknowledged. `die` writes and acknowledges one row, then kills itself
+with SIGKILL at the named moment of the next transaction.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The pinned shapes of the log: type tags, their fields, and the values of enums. The list only grows.
 
-    python -m tests.events.pin            add what is new to tests/data/shapes.json and tests/data/golden/bytes.json
+    python -m tests.events.pin            add what is new to tests/data: shapes.json and golden/bytes.json
     python -m tests.events.pin --check    only say what would be added or is missing
 
 A tag, a field, an enum value that is in the list and not in the code any more is an error that no option gets
@@ -33,7 +33,7 @@ BYTES = PATH.parent / "golden" / "bytes.json"
 """The stored bytes of one commit of each fact and decision, as they were when its tag was new."""
 
 Shapes = dict[str, dict[str, Any]]
-"""{"structs": {name: {field: how it is written}}, "enums": {name: [value]}, "tags": {tag: name}, "shape": {...}}"""
+"""`structs`: {name: {field: how it is written}}, `enums`: {name: [value]}, `tags`: {tag: name}, `shape`."""
 
 
 def now() -> Shapes:
@@ -95,12 +95,12 @@ def _said(hint: Any) -> str:
 
 def pinned() -> Shapes:
     """The shapes as they are pinned."""
-    return json.loads(PATH.read_text(encoding="utf-8")) if PATH.exists() else {}  # type: ignore[no-any-return]
+    return json.loads(PATH.read_text(encoding="utf-8")) if PATH.exists() else {}
 
 
 def stored() -> dict[str, str]:
     """The pinned bytes by tag."""
-    return json.loads(BYTES.read_text(encoding="utf-8")) if BYTES.exists() else {}  # type: ignore[no-any-return]
+    return json.loads(BYTES.read_text(encoding="utf-8")) if BYTES.exists() else {}
 
 
 def lost(code: Shapes, pins: Shapes) -> list[str]:

@@ -147,8 +147,8 @@ def _from_zero(plain: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-OLD = b'{"moment":5,"slot":"r","epoch":1,"draw":9,"fact":{"type":"runtime_started","slot":"r","epoch":1},"shape":-1}'
-LESS_OLD = b'{"at_ms":5,"slot":"r","epoch":1,"draw":9,"fact":{"type":"runtime_started","slot":"r","epoch":1},"shape":0}'
+REST = b'"slot":"r","epoch":1,"draw":9,"fact":{"type":"runtime_started","slot":"r","epoch":1},"shape":'
+OLD, LESS_OLD = b'{"moment":5,' + REST + b"-1}", b'{"at_ms":5,' + REST + b"0}"
 
 
 @pytest.fixture

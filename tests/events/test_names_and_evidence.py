@@ -75,7 +75,7 @@ BODY = st.one_of(
 def test_evidence_of_any_reply_is_bounded(
     body: object, message: str | None, status: int | None, code: str | None, limit: int
 ) -> None:
-    """Never an exception; the kept text fits its limit in bytes and is whole characters; the event fits a commit."""
+    """Never an exception; the kept text fits its limit in whole characters, and the event fits a commit."""
     found = extract(
         Reply(provider="openai", model="openai/alpha", status=status, code=code, body=body, message=message),
         limit_bytes=limit,

@@ -3,8 +3,8 @@
     python -m tests.golden.histories            record histories that are not there yet
     python -m tests.golden.histories --again    record all of them anew (after a change of `logic`, never else)
 
-Each line is a row: position, hash in hex, and the stored bytes as text. A recorded history is never changed while
-its `logic` number lives: it stands for the logs of users, which have to verify for ever.
+Each line is a row: position, hash in hex, and the stored bytes as text. A recorded history is never changed
+while its `logic` number lives: it stands for the logs of users, which have to verify for ever.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def billing_rotation() -> Play:
 
 
 def overload_fallback_and_return() -> Play:
-    """An overloaded provider uses up a short budget; the fallback answers, a notice is due; later the return."""
+    """An overloaded provider uses up a short budget; the fallback answers, with a notice; later the return."""
     play = world(chain(ALPHA, BETA, recovery=Recovery(transient_retries=1)))
     play.story([1, 1], pause=250)
     play.story([1, 1], pause=250)
@@ -66,7 +66,7 @@ def overload_fallback_and_return() -> Play:
 
 
 def cancelled() -> Play:
-    """The user stops a turn while it waits, and another while its call is under way; the call ends all the same."""
+    """The user stops a turn that waits, and another whose call is under way and ends all the same."""
     play = world()
     key = play.request()
     play.sleep(250)
@@ -83,7 +83,7 @@ def cancelled() -> Play:
 
 
 def taken_over() -> Play:
-    """A runtime dies in mid-call; another one takes the turn over and settles it; the dead one's report comes late."""
+    """A runtime dies in mid-call; another takes the turn over and settles it; the dead one reports late."""
     play = world()
     play.request(continuable=True)
     play.sleep(300)
@@ -97,7 +97,7 @@ def taken_over() -> Play:
 
 
 def sticky() -> Play:
-    """A rate limit drives a session to its fallback, which stays first, until its cap and a restart end that."""
+    """A rate limit drives a session to its fallback; it stays first until its cap, and not over a restart."""
     play = world(chain(ALPHA, BETA, recovery=Recovery(max_retries=0)))
     play.story([0], pause=250)
     for _ in range(4):
@@ -110,7 +110,7 @@ def sticky() -> Play:
 
 
 def check_in_cooldown() -> Play:
-    """The selected model is blocked; near the end of the block it is checked, on a throttle, and found well again."""
+    """The selected model is blocked, checked near the end on a throttle, and found well again."""
     play = world(chain(ALPHA, BETA, recovery=Recovery(max_retries=0), checks=Checks(margin_ms=60_000)))
     job = {"kind": KINDS.index(TurnKind.CRON), "pause": 250}  # no ordinary turn: nothing sticks
     play.story([0], wait_s=300, **job)

@@ -1,4 +1,4 @@
-"""Recorded histories verify as they are, are still written byte by byte, and tell the stories they are named for."""
+"""Recorded histories verify, are still written byte by byte, and tell the stories that they are named for."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_the_same_story_is_written_byte_by_byte(name: str) -> None:
     play = STORIES[name]()
     written = [row.body.decode() for row in play.store.read()]
     assert written == [row.body.decode() for row in read(name)], (
-        "decisions changed: that needs a new `logic` number; before the first release record the histories anew: "
-        "python -m tests.golden.histories --again"
+        "decisions changed: that needs a new `logic` number; before the first release record the histories "
+        "anew: python -m tests.golden.histories --again"
     )
     assert list(play.store.read()) == read(name)
     view = View()

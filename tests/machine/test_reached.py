@@ -126,12 +126,16 @@ def overflow_with_known_windows() -> Play:
 def plays() -> Iterator[Play]:
     yield from (story() for story in STORIES.values())
     yield overflow_with_known_windows()
+    often: list[Callable[[Play], None]] = [
+        succeeds, fails, unknown, effects, response, switched, cancels, late, taken,
+    ]  # fmt: skip
     for over in (False, True):
-        for happens in (succeeds, fails, unknown, effects, response, switched, cancels, late, taken):
+        for happens in often:
             play = begun(over=over)
             happens(play)
             yield play
-    for happens in (recovering, no_progress, no_progress_for_long, incomplete(True), incomplete(False)):
+    rare: list[Callable[[Play], None]] = [recovering, no_progress, no_progress_for_long, incomplete(True)]
+    for happens in [*rare, incomplete(False)]:
         play = begun()
         happens(play)
         yield play

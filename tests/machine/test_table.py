@@ -142,7 +142,7 @@ def test_every_state_event_and_guard_outcome_agrees(state: str) -> None:
     drawn = 0
     for tag in sorted(TAGS):
         row = table.get((state, tag))
-        cases = [(turn(), {"number": 1, "index": 0}, row is not None)]
+        cases: list[tuple[Turn, dict[str, Any], bool]] = [(turn(), {"number": 1, "index": 0}, row is not None)]
         if row is not None and row.guard:
             cases = [(*YES[row.guard], True), *((*case, False) for case in NO[row.guard])]
         for now, said, allowed in cases:
@@ -162,7 +162,10 @@ def test_every_state_event_and_guard_outcome_agrees(state: str) -> None:
     retries=st.integers(0, 3),
     effects=st.sampled_from(Effects),
     said=st.fixed_dictionaries(
-        {"number": st.integers(0, 4), "index": st.integers(0, 2), "retry": st.integers(0, 4), "swap": st.booleans()}
+        {
+            "number": st.integers(0, 4), "index": st.integers(0, 2), "retry": st.integers(0, 4),
+            "swap": st.booleans(),
+        }
     ),
 )  # fmt: skip
 def test_the_two_forms_agree_on_drawn_turns(

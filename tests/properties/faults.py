@@ -1,7 +1,7 @@
 """Faults to plant: each makes the engine break one invariant in a way that somebody could write by mistake.
 
-A fault is a small patch. Live decisions and recomputation run the same faulty code, so that only the naive model,
-or the log itself, can tell.
+A fault is a small patch. Live decisions and recomputation run the same faulty code, so that only the naive
+model, or the log itself, can tell.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from standby.engine import (
     plan,
     recovery,
     select,
+    selection,
     stickiness,
     turn,
     verify,
@@ -83,7 +84,7 @@ def _used_up_forgotten() -> list[Any]:
 
 
 def _strictness() -> list[Any]:
-    right = plan.resolve
+    right = selection.resolve
 
     def lax(*args: Any) -> Any:
         found = right(*args)

@@ -1,9 +1,9 @@
 """What must hold, said again in the plainest way, by somebody who has not read the engine.
 
-`Naive` is shown a log commit by commit and keeps a few dicts. It predicts from the *facts* what is blocked until
-when, which model is selected, who may be tried and what is told, and raises `Violation` at the first commit that
-does not fit, so that every prefix of a log has been checked. It imports the words of the log and nothing that
-decides. `compare` holds its own picture against what a live system says of itself.
+`Naive` is shown a log commit by commit and keeps a few dicts. It predicts from the *facts* what is blocked
+until when, which model is selected, who may be tried and what is told, and raises `Violation` at the first
+commit that does not fit, so that every prefix of a log has been checked. It imports the words of the log and
+nothing that decides. `compare` holds its own picture against what a live system says of itself.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Naive(Profiles):
         must(11, self.epochs.get(slot) == commit.epoch, "a runtime that had ended wrote")
         must(11, self.slot_time.get(slot, 0) <= commit.at_ms, "time fell within a runtime")
         self.slot_time[slot] = commit.at_ms
-        getattr(self, f"_{type(fact).__struct_config__.tag}", self._nothing)(fact, said, commit)  # type: ignore[attr-defined]
+        getattr(self, f"_{type(fact).__struct_config__.tag}", self._nothing)(fact, said, commit)
         for one in said:
             must(15, one.rules, f"{one} names no rule")
 

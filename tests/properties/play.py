@@ -1,7 +1,7 @@
 """Runtimes on one log, on a virtual clock, driven by facts, with the naive model looking on.
 
-Each method is a step that Hypothesis may take. Steps name things by small numbers, so that any sequence of steps
-makes sense: the number is taken modulo what there is, and a step that has nothing to act on does nothing.
+Each method is a step that Hypothesis may take. Steps name things by small numbers, so that any sequence of
+steps makes sense: the number is taken modulo what there is, and a step that has nothing to act on does nothing.
 """
 
 from __future__ import annotations

@@ -122,7 +122,10 @@ FOCUS: dict[int, list[st.SearchStrategy[Step]]] = {
     2: [_story(model=[None, None, 0, 1]), _select, _restart, _adopt, _request, _fail],
     3: [_story(), _story(_LIMITED, max_retries=[0]), _sleep, _request, _fail, _wait, _restart],
     4: [_story(_LIMITED), _plain, _plain, _limit, _limit, _late, _quota, _succeed, _sleep],
-    5: [_story(st.lists(st.sampled_from([2, 6, 7, 8, 9, 5, 10]), max_size=3)), _request, _fail, _succeed, _sleep],
+    5: [
+        _story(st.lists(st.sampled_from([2, 6, 7, 8, 9, 5, 10]), max_size=3)),
+        _request, _fail, _succeed, _sleep,
+    ],
     6: [
         _request, _plain, _fail, _limit, _wait, _late, _claim, _take_over,
         _step("unknown", number=SMALL, effects=EFFECTS),
@@ -132,13 +135,18 @@ FOCUS: dict[int, list[st.SearchStrategy[Step]]] = {
     ],
     7: [_story(_LIMITED, max_retries=[0], surface=[0, 0, 1, 2], kind=[0, 0, 0, 2]), _select, _sleep, _restart],
     8: [
-        _story(st.sampled_from([[0], [0, 0], [0, 0, 0]]), max_retries=[0], kind=[0, 0, 0, 2], session=[0], slot=[0]),
+        _story(
+            st.sampled_from([[0], [0, 0], [0, 0, 0]]),
+            max_retries=[0], kind=[0, 0, 0, 2], session=[0], slot=[0],
+        ),
         _story(st.just([]), session=[0], slot=[0]),
         _step("sleep", ms=st.sampled_from([30_000, 58_000, 60_000, 300_000, 599_000, 600_000])),
         _step("select", session=st.just(0), model=st.sampled_from([None, 0, 1]), slot=SLOT),
         _adopt, _restart,
     ],
-    13: [_story(), _observe, _sleep, _step("pin", session=SLOT, profile=SMALL, slot=SLOT), _adopt, _request, _fail,
+    13: [
+        _story(), _observe, _sleep, _adopt, _request, _fail,
+        _step("pin", session=SLOT, profile=SMALL, slot=SLOT),
         _step("reset", session=SLOT, slot=SLOT), _step("remove", profile=SMALL), _restart],
 }  # fmt: skip
 """What happens in histories that are made to break one invariant."""

@@ -94,6 +94,7 @@ def forged_model(rows: list[Row], at: int, how: int) -> list[Row] | None:
 
     def other(commit: Commit) -> tuple[object, ...] | None:
         for index, one in enumerate(commit.decisions):
+            changed: object
             if isinstance(one, AttemptStarted | TurnAnswered):
                 changed = msgspec.structs.replace(one, model="openai/forged")
             elif isinstance(one, ChainPlanned):

@@ -1,4 +1,4 @@
-"""Invariants 10, 11 and 15: the log is enough, it is told right from wrong, and the same question has one answer."""
+"""Invariants 10, 11 and 15: the log is enough, told right from wrong, and one question has one answer."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def check_refused(history: History, name: str, at: int, how: int) -> None:
 
 
 def check_same(history: History) -> None:
-    """Replaying the facts with their moments and draws gives the same bytes; nothing else goes into a decision."""
+    """Facts, moments and draws give the same bytes again; nothing else goes into a decision."""
     view, other = View(), View()
     for commit in history.play().commits():
         stamp = commit.stamp()

@@ -21,8 +21,8 @@ SECRETS = st.text(LETTERS, min_size=24, max_size=48).filter(
     lambda text: any(c.isdigit() for c in text) and any(c.isalpha() for c in text)
 )
 PLACES = (
-    "message", "bearer", "code", "error type", "param", "header", "nested", "key of the body", "text body", "exception",
-    "inner code", "inner type",
+    "message", "bearer", "code", "error type", "param", "header", "nested", "key of the body", "text body",
+    "exception", "inner code", "inner type",
 )  # fmt: skip
 POLICY = Policy(models=ModelChain(primary="openai/alpha", fallbacks=("anthropic/beta",)))
 
@@ -72,7 +72,7 @@ def everything(sb: Standby, *said: str) -> str:
 
 
 def check_masked(secret: str, place: str, status: int, told: bool) -> None:
-    """Whatever a provider quotes, whether the host says which secret it used or the text shows it by its shape."""
+    """Whatever a provider quotes, whether the host names the secret or the text shows it by its shape."""
     secret = secret if told else f"sk-test-{secret}"
     clock = iter(range(1_000_000, 9_000_000, 1000))
     said: list[str] = []
