@@ -4,7 +4,7 @@ import pytest
 
 from standby.engine.steps import CallModel, Repair, Settled, Wait
 from standby.events import decisions as d
-from standby.events.vocabulary import Effects, Failure, TurnEnd
+from standby.events.vocabulary import Effects, Failure, TurnEnd, WaitBecause
 from tests.harness import A, B, World, chain, of
 
 
@@ -38,3 +38,14 @@ def test_a_format_failure_with_a_cure_is_sent_again_whole_once_it_is_cured_and_s
         step = w.fail(turn, "format", format_repair=True)
     assert isinstance(step, Settled)
     assert (step.end, step.reason) == (TurnEnd.SURFACED, Failure.FORMAT)
+
+
+@pytest.mark.rule("REC-7")
+def test_a_turn_that_no_longer_waits_holds_nothing_of_the_wait() -> None:
+    w = World(chain(A, B))
+    turn = w.turn()
+    step = w.fail(turn, "overloaded")
+    assert isinstance(step, Wait)
+    assert (turn.state.until_ms, turn.state.waits_for) == (step.until_ms, WaitBecause.RETRY)
+    w.wait(turn)
+    assert (turn.state.until_ms, turn.state.waits_for) == (None, None)
