@@ -18,7 +18,7 @@ tried then is a regular expression without nesting, with bounded gaps, over word
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 import msgspec
@@ -65,7 +65,6 @@ class _Pattern(msgspec.Struct):
     need: frozenset[str] = frozenset()
     any_of: tuple[frozenset[str], ...] = ()
     """For each position with alternatives the words of which one must occur."""
-    anchors: tuple[str, ...] = ()
     pieces: tuple[str, ...] = ()
     """For scripts without spaces: what has to occur at all."""
 
@@ -134,6 +133,18 @@ def _anchor_choices(pattern: str) -> list[tuple[str, ...]]:
     return choices
 
 
+_Search = Callable[[str], re.Match[str] | None]
+_Filed = tuple[int, frozenset[str], str, tuple[frozenset[str], ...], _Search | None]
+"""A pattern under one of its words, as a bare tuple: dozens of them are gone through for each reply."""
+
+
+def _filed(pattern: _Pattern, word: str) -> _Filed:
+    """The pattern without what the word that it is filed under already says."""
+    any_of = tuple(words for words in pattern.any_of if word not in words)
+    search = None if pattern.regex is None else pattern.regex.search
+    return pattern.index, pattern.need - {word}, pattern.literal, any_of, search
+
+
 def _search(pattern: _Pattern, text: str) -> bool:
     return pattern.regex is not None and pattern.regex.search(text) is not None
 
@@ -151,14 +162,14 @@ class Phrasebook:
         spaced = [(number, text) for number, text in pairs if text.isascii()]
         choices = {text: _anchor_choices(text) for _, text in spaced}
         common = Counter(word for options in choices.values() for words in options for word in words)
-        self._by_word: dict[str, list[_Pattern]] = {}
+        self._by_word: dict[str, list[_Filed]] = {}
         for number, text in spaced:
             if not choices[text]:
                 raise ValueError(f"pattern {text!r} of {says[number].id} has no word to look it up by")
             compiled = _compile(text, number)
-            compiled.anchors = min(choices[text], key=lambda words: sum(common[w] for w in words))
-            for word in dict.fromkeys(compiled.anchors):
-                self._by_word.setdefault(word, []).append(compiled)
+            anchors = min(choices[text], key=lambda words: sum(common[w] for w in words))
+            for word in dict.fromkeys(anchors):
+                self._by_word.setdefault(word, []).append(_filed(compiled, word))
         self._dense = [_compile(text, number) for number, text in pairs if not text.isascii()]
 
     def find(self, words: Words) -> tuple[str, ...]:
@@ -166,19 +177,19 @@ class Phrasebook:
         found: set[int] = set()
         unique, flat = words.unique, words.flat
         for word in self._by_word.keys() & unique:
-            for pattern in self._by_word[word]:
-                if pattern.index in found or not pattern.need <= unique:
+            for index, need, literal, any_of, search in self._by_word[word]:
+                if index in found or not need <= unique:
                     continue
-                if pattern.regex is None:
-                    if pattern.literal in flat:
-                        found.add(pattern.index)
+                if search is None:
+                    if literal in flat:
+                        found.add(index)
                     continue
-                for alternatives in pattern.any_of:
+                for alternatives in any_of:
                     if alternatives.isdisjoint(unique):
                         break
                 else:
-                    if pattern.regex.search(flat):
-                        found.add(pattern.index)
+                    if search(flat):
+                        found.add(index)
         dense = words.dense
         if dense:
             for pattern in self._dense:

@@ -161,6 +161,6 @@ class Words:
         lists = [words_of(part) for part in folded_parts]
         self.flat = "".join([" " + " ".join(words) + " \n" for words in lists if words])
         """One line a part, each word between single spaces."""
-        self.unique = set().union(*lists) if lists else set()
+        self.unique = set(lists[0]) if len(lists) == 1 else set().union(*lists)
         self.dense = "" if self.flat.isascii() else self.flat.replace(" ", "")
         """The same without spaces, for scripts that write none; "" for plain ASCII."""
