@@ -209,11 +209,15 @@ def test_a_fallback_event_names_what_was_left_what_is_tried_and_why() -> None:
 
 @pytest.mark.rule("NOTE-6")
 def test_a_selected_model_that_was_passed_over_is_left_too_and_another_profile_is_no_fallback() -> None:
-    w = World(chain(A, B, recovery=AT_ONCE), {"openai": ["o1", "o2"], "anthropic": ["a1"]})
+    w = World(chain(A, B, recovery=AT_ONCE), {"openai": ["o1", "o2"], "anthropic": ["a1", "a2"]})
     turn = w.turn()
     w.fail(turn, "billing")
     assert fallback_attempted(turn.state, 2) is None
     w.fail(turn, "billing")
+    assert fallback_attempted(turn.state, 3) is not None
+    w.fail(turn, "auth")
+    assert w.tried(turn)[-2:] == [(B, "a1"), (B, "a2")]
+    assert fallback_attempted(turn.state, 4) is None, "the same fallback with another profile"
     passed_over = w.turn("other")
     assert fallback_attempted(passed_over.state, 1) == FallbackAttempted(
         attempt=1, previous=A, trying=B, reason=Failure.BILLING
