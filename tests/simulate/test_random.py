@@ -71,9 +71,7 @@ told = st.one_of(
     for status, code in REASONS
     if status is not None
 )
-left = st.one_of(
-    table({"code": st.just("ETIMEDOUT")}), table({"switch_to": models}), st.just({"stop": "incomplete"})
-)
+left = st.one_of(table({"code": st.just("ETIMEDOUT")}), table({"switch_to": models}))
 
 
 def outcomes(kinds: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[list[dict[str, Any]]]:
