@@ -33,8 +33,8 @@ class Pin(msgspec.Struct, gc=False, frozen=True):
     """The profile that a session keeps to for one provider."""
 
     profile: str
-    user: bool = False
-    displaced: bool = False
+    user: bool
+    displaced: bool
 
 
 class Sticky(msgspec.Struct, gc=False, frozen=True):
