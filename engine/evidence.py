@@ -146,9 +146,10 @@ def _tokens(
     found += [headers[name].partition(":")[0] for name in _TYPE_HEADERS if name in headers]
     for text in folded:
         start = text[:240].strip()
-        match = _LEADING_TOKEN.match(start)
-        if match is not None:
-            found.append(match[1])
+        if ":" in start[:80] or start.count(" ") < 3:
+            match = _LEADING_TOKEN.match(start)
+            if match is not None:
+                found.append(match[1])
         if "error" in start or "exception" in start:
             found += _CLASS_NAME.findall(start)[:4]
     # A key where a code should be must not come in by its squashed letters either.
@@ -169,7 +170,7 @@ def _marks(pieces: Pieces, words: Words, folded: list[str], place: str) -> list[
         marks.append("shape.headings")
     if len(folded) == 1 and len(folded[0]) <= 120 and _PLACEHOLDER.fullmatch(folded[0].strip()):
         marks.append("shape.placeholder")
-    if " limit " in words.flat and " request " in words.flat:
+    if "limit" in words.unique and "request" in words.unique:
         for limit, asked in _CEILING.findall(words.flat)[:4]:
             if int(asked) > int(limit):
                 marks.append("shape.asks-more-than-limit")

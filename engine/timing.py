@@ -81,6 +81,10 @@ _AFTER_TRIGGER = re.compile(
     r"|(?P<clock>\d{1,2}(?::\d\d)?\s?(?:am|pm)?\s?\(?(?:utc|gmt)\)?)"
     rf"|(?P<bare>-?{_NUMBER})(?=\s*(?:$|[.,;)\]\"'}}|\n])))"
 )
+_PLAIN = re.compile(
+    r" (?:in|after) (\d{1,9}(?:\.\d{1,9})?) ?(ms|s|seconds?|m|minutes?|h|hours?)(?=[.;)\n]|$| (?!and |\d))"
+)
+"""The commonest form, tried before the whole grammar: "again in 6s", "retry after 9 seconds"."""
 _CHINESE = re.compile(rf"(?P<span>{_SPAN})\s?(?:之?后|以后|后再|内)")
 _CHINESE_DATE = re.compile(rf"(?:将在|将于|于|在)\s?(?P<iso>{_ISO})\s?(?:重置|恢复|刷新|解除)")
 _PIPE_EPOCH = re.compile(r"limit reached\|(\d{10})(?!\d)")
@@ -321,8 +325,12 @@ def _text_waits(text: str, triggers: Iterable[str], received_ms: int, hours_east
         for _ in range(_MAX_TEXT_TRIES):
             if at < 0:
                 break
-            match = _AFTER_TRIGGER.match(text, at + len(trigger.rstrip()))
-            if match is not None:
+            end = at + len(trigger)
+            plain = _PLAIN.match(text, end)
+            match = None if plain else _AFTER_TRIGGER.match(text, end)
+            if plain:
+                found.append(_wait(WaitSource.TEXT, float(plain[1]) * _unit_ms(plain[2])))
+            elif match:
                 matches.append(match)
             at = text.find(trigger, at + len(trigger))
     if not text.isascii():
@@ -363,7 +371,7 @@ def waits_of(
             received_ms = int(_date_ms(headers["date"]) or 0)
         found, windows = _header_waits(headers, received_ms)
     fields = list(fields)
-    relative = any(name in _RELATIVE for name, _ in fields)
+    relative = bool(fields) and any(name in _RELATIVE for name, _ in fields)
     for name, value in fields:
         if relative and name in _ABSOLUTE:
             continue  # the same moment told twice; the span needs no clock
@@ -376,7 +384,9 @@ def waits_of(
     for text in texts:
         if triggers or "|" in text or not text.isascii():
             found.extend(_text_waits(text, triggers, received_ms, hours_east))
-    return tuple(dict.fromkeys(found))
+    if len(found) < 2:
+        return tuple(found)
+    return tuple([wait for number, wait in enumerate(found) if wait not in found[:number]])
 
 
 def effective_wait(waits: Iterable[StatedWait]) -> StatedWait | None:
