@@ -178,7 +178,8 @@ class CompactionCompleted(_Fact, tag="compaction_completed", frozen=True, kw_onl
 
 
 class SessionCreated(_Fact, tag="session_created", frozen=True, kw_only=True):
-    """A session came into being, perhaps as the child of another, perhaps with a model asked for (SEL-8, SEL-13)."""
+    """A session came into being, perhaps as the child of another, perhaps with a model of its own (SEL-8,
+    SEL-13)."""
 
     session: str
     agent: str = "main"
@@ -187,7 +188,7 @@ class SessionCreated(_Fact, tag="session_created", frozen=True, kw_only=True):
 
 
 class TranscriptEventRecorded(_Fact, tag="transcript_event_recorded", frozen=True, kw_only=True):
-    """The control UI tried to record a transition in the transcript; `stored` says whether it could (NOTE-4)."""
+    """The control UI tried to record a transition in the transcript; `stored` says if it could (NOTE-4)."""
 
     turn: str
     stored: bool
@@ -331,8 +332,8 @@ class EffectsBegun(_Fact, tag="effects_begun", frozen=True, kw_only=True):
 
 
 class RuntimeRecovering(_Fact, tag="runtime_recovering", frozen=True, kw_only=True):
-    """A call inside the attempt failed and the runtime goes on with recovery of its own: a CLI's resume, fork or
-    fresh session (COOL-12), a native harness's request retries (REC-16). Nothing is settled by it."""
+    """A call inside the attempt failed and the runtime goes on with recovery of its own: a CLI's resume, fork
+    or fresh session (COOL-12), a native harness's request retries (REC-16). Nothing is settled by it."""
 
     turn: str
     attempt: int
