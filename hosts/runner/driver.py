@@ -36,7 +36,14 @@ from standby.hosts.providers.values import (
 from standby.hosts.runner.ask import Ask, runs_tools_itself
 from standby.hosts.runner.effects import Call, Claimed, Do, Effect, Sleep, Status, StatusKind, Tell
 from standby.hosts.runner.keys import Keys
-from standby.hosts.runner.outcomes import TurnResult, failed, failed_here, failure_of, succeeded
+from standby.hosts.runner.outcomes import (
+    TurnResult,
+    failed,
+    failed_here,
+    failure_of,
+    get_ready_to_read,
+    succeeded,
+)
 from standby.hosts.service import Failed, Standby, TurnHandle, Unknown
 
 __all__ = ["SLICE_MS", "Driver", "Script"]
@@ -270,6 +277,7 @@ class Driver:
         if deadline is not None and now >= deadline and outcome.code == Code.TIMED_OUT:
             yield from self._log(self._held.deadline_passed)
             return
+        yield Do(get_ready_to_read)
         failure = failed(
             outcome,
             at_work=self._at_work,

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
+from standby.engine.classify import read
 from standby.engine.evidence import Reply
 from standby.engine.steps import Settled
 from standby.engine.summary import failure_message
@@ -15,7 +17,14 @@ from standby.events.vocabulary import Effects, Origin, Stage, StopKind, TurnEnd
 from standby.hosts.providers import values as call
 from standby.hosts.service import Failed, Succeeded
 
-__all__ = ["TurnResult", "failed", "failed_here", "failure_of", "succeeded"]
+__all__ = ["TurnResult", "failed", "failed_here", "failure_of", "get_ready_to_read", "succeeded"]
+
+
+@cache
+def get_ready_to_read() -> None:
+    """Build the tables that failures are read with, once in a process. It takes some tenths of a second, which
+    nobody should spend under the log's write lock."""
+    read(Reply(status=500))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

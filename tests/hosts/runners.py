@@ -14,6 +14,7 @@ from standby.hosts.core import Core
 from standby.hosts.credentials import CredentialStore
 from standby.hosts.providers import Endpoint, endpoint
 from standby.hosts.runner import AsyncRunner, Runner, TurnResult
+from standby.hosts.runner.outcomes import get_ready_to_read
 from standby.hosts.scripted import Reply, ScriptedProvider
 from standby.hosts.scripted.script import Lane, Script
 from standby.hosts.service import Standby
@@ -55,6 +56,7 @@ class House:
         credentials: CredentialStore | None = None,
         slot: str = "main",
     ) -> None:
+        get_ready_to_read()  # some tenths of a second, once: tests that wait for less would see it
         self.kind = kind
         self.server = server
         self.store = store or MemoryStore()

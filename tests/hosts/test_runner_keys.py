@@ -97,6 +97,15 @@ def test_the_log_learns_of_credentials_and_of_changes_once(kind: str) -> None:
         ]
 
 
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_model_that_only_a_turn_names_is_called_with_its_providers_usual_key(kind: str) -> None:
+    with house(kind, {"alpha": ["1", "2"]}, policy="", environ={"OPENAI_API_KEY": KEY}) as at:
+        results = [at.run(model="openai/alpha") for _ in range(2)]
+        seen = at.facts(f.ProfilesObserved)
+        assert [r.settled.attempts[0].profile for r in results] == ["inline-api-key:openai"] * 2
+        assert len(seen) == 1
+
+
 # ---- usage and cost ----------------------------------------------------------------------------------------
 
 PRICES = {
