@@ -1,14 +1,12 @@
 """Holding what was played against what its scenario expects."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from standby.engine.trail import ChainStep
 from standby.events.decisions import NoticeDue
 from standby.hosts.service import Standby
+from standby.hosts.simulate.played import PlayedTurn
 from standby.hosts.simulate.scenario import Health, Scenario, Status
-
-if TYPE_CHECKING:
-    from standby.hosts.simulate.play import PlayedTurn
 
 __all__ = ["check_health", "check_rules", "check_status", "check_turn", "count_of", "record_line"]
 
@@ -24,7 +22,7 @@ SHOWN_BY: Final = {
 """Rules about what is shown make no decision; the expectation that looks at it shows them."""
 
 
-def check_turn(turn: "PlayedTurn", start_ms: int) -> list[str]:
+def check_turn(turn: PlayedTurn, start_ms: int) -> list[str]:
     """What did not come out as expected, a sentence each."""
     expect = turn.step.expect
     if expect is None:
@@ -45,7 +43,7 @@ def check_turn(turn: "PlayedTurn", start_ms: int) -> list[str]:
     return problems
 
 
-def _found(turn: "PlayedTurn", start_ms: int) -> dict[str, Any]:
+def _found(turn: PlayedTurn, start_ms: int) -> dict[str, Any]:
     """What the turn came to, by the names of what can be expected."""
     state, result = turn.state, turn.result
     cost = "" if result is None or result.usage.cost is None else f"{result.usage.cost:f}"

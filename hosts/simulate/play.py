@@ -14,15 +14,14 @@ import random
 import re
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, cast
 
 import msgspec
 
-from standby.engine.trail import ChainStep, chain_steps
-from standby.engine.turn import Turn
-from standby.engine.verify import Report, verify
+from standby.engine.trail import chain_steps
+from standby.engine.verify import verify
 from standby.events.codec import decode
 from standby.events.commit import Commit
 from standby.events.errors import BadInput, BadScript, RuntimeEnded, StandbyError, TurnFailed, TurnLost
@@ -35,59 +34,21 @@ from standby.hosts.providers.values import CallFailed, Code, Endpoint, Prompt, W
 from standby.hosts.runner.ask import Ask, TurnFields
 from standby.hosts.runner.driver import Driver, Script
 from standby.hosts.runner.effects import Call, Do, Sleep, Status, StatusKind, Tell
-from standby.hosts.runner.outcomes import TurnResult
 from standby.hosts.service import Standby, TurnHandle
 from standby.hosts.settings import Settings
 from standby.hosts.simulate.acts import Credentials, act
 from standby.hosts.simulate.expect import check_rules, check_turn
 from standby.hosts.simulate.outcomes import Outcomes, claim, cut_off
+from standby.hosts.simulate.played import Played, PlayedTurn
 from standby.hosts.simulate.scenario import Loaded, Step
 from standby.hosts.simulate.scenario import Turn as Said
 
-__all__ = ["Played", "PlayedTurn", "play"]
+__all__ = ["play"]
 
 _PROMPT = Prompt(messages=({"role": "user", "content": "Hello?"},))
 _ALIAS = re.compile(r"\b[sp]-[0-9a-f]{24}\b")
 _OURS = frozenset({"id", "session", "timeout", "deadline", "allowance", "repairs"})
 """Fields of a turn that are not handed to the runner as they are."""
-
-
-@dataclass(slots=True, kw_only=True)
-class PlayedTurn:
-    """One turn of a scenario and how it ended."""
-
-    id: str
-    number: int
-    """Of the step that requests it."""
-    step: Step
-    owner: str
-    """The runtime that has it."""
-    state: Turn = field(default_factory=Turn)
-    """Its state when it ended, or as it was last; the view forgets settled turns after a while."""
-    profiles: list[str] = field(default_factory=list)
-    """Names of the profiles that were called with, in order."""
-    result: TurnResult | None = None
-    failure: TurnFailed | None = None
-    ended_ms: int | None = None
-    commits: list[Commit] = field(default_factory=list)
-    """Every commit about it."""
-    records: list[ChainStep] = field(default_factory=list)
-    """The decision records of those commits (OBS-3)."""
-    statuses: list[str] = field(default_factory=list)
-    """The passing lines, each as it first appeared."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Played:
-    """A played scenario."""
-
-    loaded: Loaded
-    store: Store
-    turns: list[PlayedTurn]
-    problems: list[str]
-    """Expectations that did not hold, outcomes that no call came to, rules that nothing showed."""
-    report: Report
-    now_ms: int
 
 
 @dataclass(slots=True, eq=False)

@@ -8,8 +8,7 @@ from standby.events.codec import decode
 from standby.events.facts import CallFailed, CallSucceeded, CallUnknown, PolicyAdopted, TurnTakenOver
 from standby.events.vocabulary import Effects, TurnEnd
 from standby.hosts.scripted.replies import Kind
-from standby.hosts.simulate import Played, parse_scenario, play
-from standby.hosts.simulate.play import PlayedTurn
+from standby.hosts.simulate import Played, PlayedTurn, parse_scenario, play
 
 HEAD = """
 [policy.agents.defaults.model]
@@ -283,6 +282,18 @@ def test_credentials_change() -> None:
         ["openai:two"],
         ["openai:one"],
     ]
+
+
+def test_a_removed_credential_stays_away_when_the_order_changes() -> None:
+    found = played("""
+        [[steps]]
+        remove = "openai:one"
+        [[steps]]
+        order = { openai = ["openai:one", "openai:two"] }
+        [[steps]]
+        turn = { session = "a" }
+    """)
+    assert found.turns[0].profiles == ["openai:two"]
 
 
 def test_sessions_are_told_apart_and_selections_cleared() -> None:
