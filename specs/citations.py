@@ -115,6 +115,8 @@ class _Module:
                     self._function(statement, inherited, prefix)
                 case ast.ClassDef() if not _does_not_run(statement):
                     marks = [*self._in(statement.decorator_list), *self._in(_pytestmark(statement.body))]
+                    if _runs_a_machine(statement):
+                        self._record([*inherited, *marks], f"{prefix}{statement.name}")
                     self._walk(statement.body, [*inherited, *marks], f"{prefix}{statement.name}::")
                 case ast.If():
                     self._walk([*statement.body, *statement.orelse], inherited, prefix)
@@ -181,6 +183,12 @@ class _Module:
         problem = f"{self._name}:{mark.lineno}: {text}"
         if problem not in self._found.problems:
             self._found.problems.append(problem)
+
+
+def _runs_a_machine(statement: ast.ClassDef) -> bool:
+    """A Hypothesis machine also becomes a test by inheritance: `class TestStore(StoreMachine.TestCase)`."""
+    bases = (base.attr for base in statement.bases if isinstance(base, ast.Attribute))
+    return statement.name.startswith("Test") and "TestCase" in bases
 
 
 def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:

@@ -108,6 +108,7 @@ def test_classes_give_their_marks_to_their_tests(tmp_path: Path) -> None:
         "TestStore = pytest.mark.invariant(10, 11)(Machine.TestCase)",
         "TestStore = Machine.TestCase\nTestStore.pytestmark = [pytest.mark.invariant(10, 11)]",
         "pytestmark = pytest.mark.invariant(10, 11)\nTestStore = Machine.TestCase",
+        "@pytest.mark.invariant(10, 11)\nclass TestStore(Machine.TestCase):\n    pass",
     ],
 )
 def test_a_hypothesis_machine_is_a_test(tmp_path: Path, source: str) -> None:
