@@ -32,16 +32,22 @@ class _MemoryTransaction:
 
     def alias(self, kind: str, text: str) -> str | None:
         for aside in self._asides.values():
-            if aside.kind == kind and aside.text == text:
+            if aside.kind == kind and aside.text == text and kind != "text":
                 return aside.alias
-        return self._store.known(kind, text)
+        known = self._store.known(kind, text)
+        stored = self._store.aside(known) if known is not None else None
+        return None if stored is None or stored.subject in self._erased else stored.alias
 
     def put_aside(self, aside: Aside) -> None:
         self._asides[aside.alias] = aside
 
     def erase(self, subject: str) -> int:
+        fresh = [aside.alias for aside in self._asides.values() if aside.subject == subject]
+        for alias in fresh:
+            del self._asides[alias]
+        stored = 0 if subject in self._erased else sum(a.subject == subject for a in self._store.asides())
         self._erased.add(subject)
-        return sum(aside.subject == subject for aside in self._store.asides())
+        return len(fresh) + stored
 
     def __enter__(self) -> Self:
         self._store.lock.acquire()
@@ -93,14 +99,13 @@ class MemoryStore:
         return self._names.get((kind, text))
 
     def keep(self, added: Iterable[Aside], erased: set[str]) -> None:
+        for aside in [a for a in self._asides.values() if a.subject in erased]:
+            del self._asides[aside.alias]
+            self._names.pop((aside.kind, aside.text), None)
         for aside in added:
             self._asides[aside.alias] = aside
             if aside.kind != "text":
                 self._names[aside.kind, aside.text] = aside.alias
-        if erased:
-            for aside in [a for a in self._asides.values() if a.subject in erased]:
-                del self._asides[aside.alias]
-                self._names.pop((aside.kind, aside.text), None)
 
     def checkpoint(self) -> CheckpointRow | None:
         return self._checkpoint
