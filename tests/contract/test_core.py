@@ -64,7 +64,7 @@ def test_two_cores_decide_on_each_others_commits(opened: Opener) -> None:
     one.observe((ObservedProfile(alias="p-1", provider="openai"),))
     commit = two.submit(TurnRequested(turn="t", session="s"))
     assert commit is not None
-    assert commit.decisions[0].candidates[0].model == "openai/alpha"  # type: ignore[union-attr]
+    assert commit.decisions[0].candidates[0].model == "openai/alpha"  # type: ignore[union-attr]  # the story made it
     assert one.submit(TurnRequested(turn="t", session="s")) is None
     assert one.view.position == two.view.position
     assert verify(opened().read()).holds

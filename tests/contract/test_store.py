@@ -117,9 +117,9 @@ def test_a_text_is_no_name(store: Store) -> None:
     """Two failures with the same words have an alias each: a text is never looked up by its words."""
     with store.transaction() as transaction:
         transaction.put_aside(name("boom", "text"))
-        assert transaction.alias("session", "boom") is None
+        assert transaction.alias("text", "boom") is None
     with store.transaction() as transaction:
-        assert transaction.alias("session", "boom") is None
+        assert transaction.alias("text", "boom") is None
 
 
 def test_erasing_takes_a_subject_and_all_that_belongs_to_it(opened: Opener) -> None:
@@ -181,6 +181,25 @@ def test_four_threads_append_densely(opened: Opener) -> None:
     rows = list(opened().read())
     assert [row.position for row in rows] == list(range(1, 4 * each + 1))
     assert {row.body for row in rows} == {b"%d %d" % (n, t) for n in range(4) for t in range(each)}
+
+
+def test_a_transaction_sees_its_own_erasures(opened: Opener) -> None:
+    """A name that is erased and comes again in one transaction is there afterwards, under its new alias."""
+    store = opened()
+    old, new = name("Ann"), Aside("s-new", "session", "s-new", b"other", "Ann")
+    with store.transaction() as transaction:
+        transaction.put_aside(old)
+    with store.transaction() as transaction:
+        transaction.put_aside(Aside("t-fresh", "text", old.alias, b"", "fresh"))
+        assert transaction.erase(old.alias) == 2
+        assert transaction.erase(old.alias) == 0
+        assert transaction.alias("session", "Ann") is None
+        transaction.put_aside(new)
+        assert transaction.alias("session", "Ann") == "s-new"
+    again = opened()
+    assert list(again.asides()) == [new]
+    with again.transaction() as transaction:
+        assert transaction.alias("session", "Ann") == "s-new"
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)

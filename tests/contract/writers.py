@@ -64,7 +64,7 @@ def die(path: str, moment: str) -> None:
         transaction.append(b"first")
     print("acknowledged", flush=True)
     if moment == "before commit":
-        store._connection = _Dying(store._connection, "COMMIT")  # type: ignore[assignment]
+        store._connection = _Dying(store._connection, "COMMIT")  # type: ignore[assignment]  # replaced on purpose
     with store.transaction() as transaction:
         if moment == "begun":
             die_now()

@@ -43,6 +43,11 @@ def test_the_same_text_under_another_salt_has_another_alias(text: str, one: byte
     assert (alias_for("text", one, text) == alias_for("text", two, text)) == (one == two)
 
 
+def test_a_session_and_a_profile_of_one_name_have_nothing_in_common() -> None:
+    digests = {alias_for(kind, b"salt", "Ann")[2:] for kind in KINDS}
+    assert len(digests) == len(KINDS)
+
+
 def test_a_lone_surrogate_in_a_name_is_no_error() -> None:
     assert entry("session", b"salt", "\ud800").intact()
 
