@@ -19,18 +19,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from standby.engine.apply import apply
-from standby.engine.checkpoint import VERSION, dump
 from standby.engine.classify import classify
 from standby.engine.evidence import Reply, extract
 from standby.engine.verify import verify
 from standby.engine.view import View
-from standby.events import facts as f
-from standby.events.codec import decode, encode
+from standby.events.codec import decode
 from standby.events.memory import MemoryStore
 from standby.events.policy import ModelChain, Policy
 from standby.events.sqlite import SQLiteStore
-from standby.events.store import CheckpointRow, Store
-from standby.events.vocabulary import Effects
+from standby.events.store import Store
 from standby.hosts.core import Core, load_view
 from standby.hosts.service import Failed, Standby, Succeeded
 from standby.hosts.settings import Settings
@@ -154,7 +151,7 @@ def on_disk(folder: Path, calls: int) -> list[Figure]:
     run = answered(service)
     for _ in range(600):
         run()
-    body = list(store.read(store.head().position - 2))[0].body
+    body = next(iter(store.read(store.head().position - 2))).body
     bare = bare_inserts(folder / "bare.db", body, calls * 2)
     alone = per_call_us(run, calls)
 
@@ -302,7 +299,11 @@ def _open(path: Path) -> None:
 
 def imports() -> list[Figure]:
     """What `import standby` costs, beside a bare interpreter."""
-    code = "import resource, time; t = time.perf_counter(); {}; d = time.perf_counter() - t; print(d * 1e3, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    code = (
+        "import time; t = time.perf_counter(); {}; d = time.perf_counter() - t; "
+        "peak = [one.split()[1] for one in open('/proc/self/status') if one.startswith('VmHWM')][0]; "
+        "print(d * 1e3, int(peak) / 1024)"
+    )
     found = []
     for statement in ("pass", "import standby", "import standby; standby.open(':memory:')"):
         runs = [

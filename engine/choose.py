@@ -103,8 +103,10 @@ def again(
 
 
 def _withdrawn(draft: Draft, turn: Turn, policy: Policy, model: str) -> Skip | None:
-    """Pass the candidate over if a newer policy took it out of the configured chain: a turn keeps the policy that
-    planned it, but what the operator removes is removed at once (CHAIN-2: the list is the operator's intent)."""
+    """Pass the candidate over if a newer policy took it out of the configured chain.
+
+    A turn keeps the policy that planned it, but what the operator removes is removed at once (CHAIN-2).
+    """
     request = turn.request
     if turn.policy == draft.policy_at or request is None or request.fallbacks is not None:
         return None

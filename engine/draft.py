@@ -3,7 +3,8 @@
 A draft is a view seen through changes of its own. `plan` folds the fact into it and then each decision as it
 is made, with the same handlers that `apply` uses, so that a later decision sees the earlier ones: the block
 that has just been set, the candidate that has just been left. The view below stays untouched. Who stores the
-commit may `settle` the draft instead of folding the same events a second time; a test holds the two equal. A decision that the turn table does not allow raises here, before anything is written.
+commit may `settle` the draft instead of folding the same events a second time; a test holds the two equal. A
+decision that the turn table does not allow raises here, before anything is written.
 """
 
 from typing import Any

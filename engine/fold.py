@@ -54,7 +54,7 @@ _TURN_FOLDS: dict[type, Callable[[Turn, Any, int], None] | None] = {
 TURN_FACTS = frozenset(
     kind
     for kind in _TURN_FOLDS
-    if kind.__struct_config__.tag not in DECISIONS  # type: ignore[attr-defined]
+    if kind.__struct_config__.tag not in DECISIONS  # type: ignore[attr-defined]  # msgspec gives it to each type
 )
 """Facts that the turn table knows."""
 
@@ -65,10 +65,10 @@ _OF_OWNER = frozenset({*_REPORTS, f.WaitEnded, f.RepairFinished})
 
 def tag_of(event: object) -> str:
     """The type tag of an event as it stands in the log."""
-    return str(type(event).__struct_config__.tag)  # type: ignore[attr-defined]
+    return str(type(event).__struct_config__.tag)  # type: ignore[attr-defined]  # msgspec gives it to each type
 
 
-_TAGS: dict[type, str] = {kind: str(kind.__struct_config__.tag) for kind in _TURN_FOLDS}  # type: ignore[attr-defined]
+_TAGS: dict[type, str] = {kind: str(kind.__struct_config__.tag) for kind in _TURN_FOLDS}  # type: ignore[attr-defined]  # msgspec gives it to each type
 
 
 def admission(turn: Turn, fact: Any, stamp: Stamp) -> KeptBecause | None:
@@ -162,7 +162,7 @@ def _runtime_started(view: Reading, event: f.RuntimeStarted, stamp: Stamp) -> No
 
 def _policy_adopted(view: Reading, event: f.PolicyAdopted, stamp: Stamp) -> None:
     position = view.position + 1
-    kept = {view.turns.get(key).policy for key in view.turns.keys_now()}  # type: ignore[union-attr]
+    kept = {view.turns.get(key).policy for key in view.turns.keys_now()}  # type: ignore[union-attr]  # the story made it
     view.policies = {at: policy for at, policy in view.policies.items() if at in kept}
     view.policies[position] = event.policy
     view.policy_at = position

@@ -5,6 +5,7 @@ seen through changes of its own (`standby.engine.draft`). Both answer the questi
 """
 
 from collections import deque
+
 from standby.engine.turn import Turn
 from standby.events.codec import GENESIS
 from standby.events.policy import Policy

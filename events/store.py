@@ -41,7 +41,7 @@ START = Head(0, GENESIS)
 
 
 class CheckpointRow(NamedTuple):
-    """The folded state at a position; `hash` is that of the commit there, `version` names the state's format."""
+    """The folded state at a position; `hash` is that of its commit, `version` names the state's format."""
 
     position: int
     hash: bytes

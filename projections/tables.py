@@ -74,7 +74,7 @@ class LazyTable(Table[T]):
         self._raw = raw or {}
         self._decode = decode
 
-    def get(self, key: str, /) -> T | None:  # type: ignore[override]
+    def get(self, key: str, /) -> T | None:  # type: ignore[override]  # narrower on purpose
         if key in self or key in self._raw:
             return self[key]
         return None

@@ -1,4 +1,4 @@
-"""Generates specs/coverage.md, specs/machine.md and hosts/cli/rules.json; `--check` says whether they are fresh.
+"""Generates specs/coverage.md, specs/machine.md, hosts/cli/rules.json; `--check` says if they are fresh.
 
     python -m specs.generate            write them
     python -m specs.generate --check    exit 1, with the first differences, if a page is stale

@@ -240,7 +240,7 @@ class _Player:
 
     def begin(self, turn: PlayedTurn, ask: Ask, slot: str) -> None:
         """A runtime begins to work on a turn."""
-        driver = Driver(self.service(slot), _Keys(), _endpoint, ask, None, set())  # type: ignore[arg-type]
+        driver = Driver(self.service(slot), _Keys(), _endpoint, ask, None, set())  # type: ignore[arg-type]  # the harness takes it
         run = _Run(turn, slot, driver.script())
         self.runs.append(run)
         self.go_on(run, None)

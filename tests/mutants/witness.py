@@ -69,7 +69,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = yield
-    if report.failed:  # type: ignore[attr-defined]
+    if report.failed:  # type: ignore[attr-defined]  # set at run time
         _seen.append({"test": item.nodeid, "rules": sorted(_rules_of(item))})
     return report
 

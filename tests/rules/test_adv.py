@@ -61,7 +61,7 @@ def moved(step: Step) -> str:
 def test_these_failures_move_the_turn_on(kind: object) -> None:
     w = world()
     turn = w.turn()
-    assert moved(w.fail(turn, kind)) == B  # type: ignore[arg-type]
+    assert moved(w.fail(turn, kind)) == B  # type: ignore[arg-type]  # the harness takes it
     (advanced,) = of(turn, d.ChainAdvanced)
     assert {"ADV-1", "FLOW-8"} & set(advanced.rules)
 

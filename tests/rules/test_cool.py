@@ -235,7 +235,7 @@ def test_a_provider_that_manages_its_capacity_skips_cooldowns_for_it_and_no_othe
     def after(kind: object, model: str = router, **policy: Any) -> list[d.BlockSet]:
         w = World(chain(model, B, recovery=AT_ONCE, **policy), profiles)
         turn = w.turn()
-        w.fail(turn, kind, **({"retry_after": 600} if kind == "rate_limit" else {}))  # type: ignore[arg-type]
+        w.fail(turn, kind, **({"retry_after": 600} if kind == "rate_limit" else {}))  # type: ignore[arg-type]  # the harness takes it
         return of(turn, d.BlockSet)
 
     assert after("rate_limit") == []
@@ -358,7 +358,7 @@ def test_a_successful_check_replaces_the_saved_reset_and_no_other_answer_does() 
 @pytest.mark.rule("COOL-19")
 def test_the_profile_stays_blocked_until_the_replaced_reset() -> None:
     w = at_once(A, B)
-    w.run("s", SUBSCRIPTION)  # type: ignore[arg-type]
+    w.run("s", SUBSCRIPTION)  # type: ignore[arg-type]  # the harness takes it
     w.sleep(10)
     w.service.core.submit(
         f.QuotaObserved(
@@ -383,18 +383,18 @@ def test_a_late_check_cannot_bring_an_exhaustion_back_after_a_newer_success() ->
     turn.report(Succeeded(started_ms=w.now_ms))
     alias = w.alias("openai:one")
     late = f.QuotaObserved(profile=alias, checked_ms=w.now_ms - 1, exhausted=True, resets_at_ms=w.now_ms + HOUR)
-    assert w.service.core.submit(late).decisions == ()  # type: ignore[union-attr]
+    assert w.service.core.submit(late).decisions == ()  # type: ignore[union-attr]  # the story made it
     newer = msgspec.structs.replace(late, checked_ms=w.now_ms + 1)
-    assert [type(one) for one in w.service.core.submit(newer).decisions] == [d.BlockSet]  # type: ignore[union-attr]
+    assert [type(one) for one in w.service.core.submit(newer).decisions] == [d.BlockSet]  # type: ignore[union-attr]  # the story made it
 
 
 @pytest.mark.rule("COOL-20")
 def test_a_check_older_than_the_refusal_that_blocks_says_nothing() -> None:
     w = at_once(A, B)
     w.sleep(1000)
-    w.run("s", SUBSCRIPTION)  # type: ignore[arg-type]
+    w.run("s", SUBSCRIPTION)  # type: ignore[arg-type]  # the harness takes it
     old = f.QuotaObserved(profile=w.alias("openai:one"), checked_ms=w.now_ms - 500)
-    assert w.service.core.submit(old).decisions == ()  # type: ignore[union-attr]
+    assert w.service.core.submit(old).decisions == ()  # type: ignore[union-attr]  # the story made it
     assert stats(w)["blockedUntil"] == w.now_ms + 2 * HOUR
 
 
@@ -418,7 +418,7 @@ def test_failures_that_say_nothing_of_a_credential_change_no_shared_health() -> 
     def blocks(kind: object, **fields: Any) -> tuple[list[d.BlockSet], tuple[str, ...]]:
         w = at_once(A, B)
         turn = w.turn(harness="cli")
-        w.fail(turn, kind, **fields)  # type: ignore[arg-type]
+        w.fail(turn, kind, **fields)  # type: ignore[arg-type]  # the harness takes it
         return of(turn, d.BlockSet), of(turn, d.FailureClassified)[0].rules
 
     for kind in (TRANSCRIPT, "format", "context_overflow"):
@@ -440,7 +440,7 @@ def test_routing_and_status_read_the_same_blocks_of_a_provider_that_manages_itse
     turn = w.turn("limited")
     w.fail(turn, "rate_limit", retry_after=900)
     assert "cooldownUntil" in stats(w)
-    assert w.turn("blocked").step.model == B  # type: ignore[union-attr]
+    assert w.turn("blocked").step.model == B  # type: ignore[union-attr]  # the story made it
     # Declared later, with a cooldown in the log already: it counts nowhere any more.
     w.adopt(chain(A, B, recovery=AT_ONCE, self_managed=("openai",)))
     assert "cooldownUntil" not in stats(w)
@@ -448,7 +448,7 @@ def test_routing_and_status_read_the_same_blocks_of_a_provider_that_manages_itse
     shown = state_of(w.view, names, w.now_ms)["profiles"]
     (profile,) = [one for one in shown if one["profile"] == "openai:one"]
     assert profile["blocks"] == []
-    assert w.turn("routed").step.model == A  # type: ignore[union-attr]
+    assert w.turn("routed").step.model == A  # type: ignore[union-attr]  # the story made it
     w.proved()
 
 
@@ -456,8 +456,8 @@ def test_routing_and_status_read_the_same_blocks_of_a_provider_that_manages_itse
 def test_without_timing_the_profile_is_there_for_the_next_turn_and_this_one_moves_on() -> None:
     w = World(chain(A, B, recovery=AT_ONCE), {"openai": ["o1", "o2"], "anthropic": ["a1"]})
     turn = w.turn(kind="cron")
-    assert w.fail(turn, "rate_limit").profile == "o2"  # type: ignore[union-attr]
-    assert w.fail(turn, "rate_limit").model == B  # type: ignore[union-attr]
+    assert w.fail(turn, "rate_limit").profile == "o2"  # type: ignore[union-attr]  # the story made it
+    assert w.fail(turn, "rate_limit").model == B  # type: ignore[union-attr]  # the story made it
     assert of(turn, d.BlockSet) == []
     assert all("COOL-25" in one.rules for one in of(turn, d.FailureClassified))
     assert not of(turn, d.CandidateSkipped)
@@ -480,5 +480,5 @@ def test_late_evidence_of_a_settled_turn_counts_for_health() -> None:
     turn.report(Failed(reply=FAILURES["auth"], effects=Effects.NONE))
     assert of(turn, d.BlockSet)[0].reason is Failure.AUTH
     assert extract(FAILURES["auth"]).evidence.status == 401
-    assert w.turn("other").step.model == B  # type: ignore[union-attr]
+    assert w.turn("other").step.model == B  # type: ignore[union-attr]  # the story made it
     assert of(w.turn("third"), d.CandidateSkipped)[0].because is SkipBecause.AUTH

@@ -279,7 +279,7 @@ def test_history_hides_recovered_errors_that_left_nothing_to_read() -> None:
     def hidden(bare: bool, kind: object = "overloaded", answered: bool = True) -> tuple[int, ...]:
         w = world()
         turn = w.turn()
-        w.fail(turn, kind, bare=bare)  # type: ignore[arg-type]
+        w.fail(turn, kind, bare=bare)  # type: ignore[arg-type]  # the harness takes it
         if answered:
             w.answer(turn)
         else:

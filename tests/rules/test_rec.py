@@ -32,7 +32,7 @@ def outage(w: World, turn: TurnHandle, kind: object) -> list[int]:
     assert isinstance(step, CallModel), step
     here, delays = (step.model, step.profile), []
     while isinstance(step, CallModel) and (step.model, step.profile) == here:
-        step = w.fail(turn, kind)  # type: ignore[arg-type]
+        step = w.fail(turn, kind)  # type: ignore[arg-type]  # the harness takes it
         if isinstance(step, Wait):
             delays.append(step.until_ms - w.now_ms)
             step = w.wait(turn)
@@ -98,7 +98,7 @@ def test_a_completed_response_starts_the_outage_anew_and_nothing_less_does() -> 
             turn.effects_begun()
         step = w.fail(turn, "overloaded", delivered=report == "partial")
         assert isinstance(step, Wait) or report != "response"
-        return step  # type: ignore[return-value]
+        return step  # type: ignore[return-value]  # the loop saw it
 
     assert third("response").retry == 1
     assert third("response").until_ms == START_MS + 83_000 + 1000
