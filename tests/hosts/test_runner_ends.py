@@ -14,7 +14,7 @@ from standby.events.sqlite import SQLiteStore
 from standby.events.vocabulary import Effects, Failure, TurnEnd
 from standby.hosts.providers import Prompt
 from standby.hosts.runner import AsyncRunner, Runner
-from standby.hosts.scripted import answer, hanging, overloaded, rate_limited
+from standby.hosts.scripted import answer, hanging, no_credit, overloaded, rate_limited
 from tests.hosts.runners import POLICY, House, house
 
 BOTH = pytest.mark.parametrize("kind", ["sync", "async"])
@@ -391,3 +391,31 @@ def test_the_event_loop_never_waits_for_the_disk(tmp_path: Any) -> None:
 def test_errors_of_the_runner_are_standbys_own() -> None:
     assert issubclass(TurnFailed, StandbyError)
     assert issubclass(TurnLost, StandbyError)
+
+
+# ---- callbacks -------------------------------------------------------------------------------------------
+
+
+def test_callbacks_of_the_asynchronous_runner_may_be_coroutines() -> None:
+    said: list[str] = []
+
+    async def hear(value: object) -> None:
+        await asyncio.sleep(0)
+        said.append(str(value))
+
+    with house("async", {"alpha": [no_credit()], "beta": ["Here."]}) as at:
+        at.run(on_text=hear, on_status=hear, on_notice=hear)
+    trying, text, normal, notice = said
+    assert (trying, text, normal) == ("Trying fallback model…", "Here.", "")
+    assert notice.startswith("↪️ Model Fallback: anthropic/beta")
+
+
+def test_tables_are_built_before_the_log_is_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with house("sync", {"alpha": [no_credit()], "beta": ["Here."]}) as at:
+        locked: list[bool] = []
+        monkeypatch.setattr(
+            "standby.hosts.runner.driver.get_ready_to_read",
+            lambda: locked.append(at.service.core._transaction is not None),
+        )
+        at.run()
+        assert locked == [False]
