@@ -193,9 +193,11 @@ def test_every_writer_works_on_the_same_entry() -> None:
     # Another process switches, pins and compacts; the runner's next turn sees all of it.
     gateway.select_model("s", "openai/other", profile="openai:one")
     gateway.compacted("s", 3)
+    w.service.select_model("another", B)  # the runner reads the log before it writes
+    assert (session_of(w).model, session_of(w).compactions) == ("openai/other", 3)
+    assert session_of(w).sticky == {}, "the runner's sticky fallback was ended by the gateway's switch"
     turn = w.turn()
     assert (models_of(turn), w.tried(turn)[0][1]) == (["openai/other"], "openai:one")
-    assert (session_of(w).compactions, session_of(w).sticky) == (3, {})
     assert selected_of(w.turn(kind=TurnKind.COMPACTION)) == "openai/other"
     # And the other way round.
     w.service.clear_model("s")

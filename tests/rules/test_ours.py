@@ -195,6 +195,21 @@ def test_what_is_used_up_in_a_turn_is_not_tried_again_in_it() -> None:
 
 
 @pytest.mark.rule("OURS-11")
+def test_a_profile_that_was_left_is_not_gone_back_to_when_the_present_one_is_lost() -> None:
+    once = Recovery(rate_limit_retries=1, transient_retries=0)
+    w = World(chain(A, B, recovery=once), {"openai": ["o1", "o2"], "anthropic": ["a1"]})
+    turn = w.turn()
+    w.fail(turn, "overloaded")
+    assert isinstance(w.fail(turn, "rate_limit"), Wait)
+    # While it waits for o2 another session finds o2's account empty; o1 is free and was used up here.
+    w.service.pin("other", "openai", "o2")
+    w.fail(w.turn("other"), "billing")
+    w.wait(turn)
+    assert w.tried(turn) == [(A, "o1"), (A, "o2"), (B, "a1")]
+    w.proved()
+
+
+@pytest.mark.rule("OURS-11")
 def test_no_candidate_is_called_twice_however_the_chain_names_it() -> None:
     w = World(chain(A, A, "short", A, aliases={"short": A}), {"openai": ["o1"]})
     turn = w.turn()
