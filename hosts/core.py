@@ -174,6 +174,8 @@ class Core:
         self.transaction: Transaction | None = None
         """The transaction that is open; use `group`."""
         self._stale = False
+        self._wrote = False
+        """Whether the open transaction holds commits of ours, which the view holds already."""
         self._watchers: list[Callable[[Commit], None]] = []
         self.made: list[Commit] = []
         """Commits of the open transaction that watchers are told of once it is written."""
@@ -210,17 +212,14 @@ class Core:
     def group(self) -> "Group":
         """One transaction for everything that is submitted inside; each fact keeps its own commit.
 
-        If the transaction fails none of it was written, and the view is read again from the log.
+        If the transaction fails none of it was written. A view that held some of it is read again from the log.
         """
         return Group(self)
 
     def enter(self, own: AbstractContextManager[Transaction]) -> Transaction:
         """Take the store's lock, and read what others wrote."""
-        try:
-            transaction = own.__enter__()
-        except BaseException:
-            self._stale = True
-            raise
+        transaction = own.__enter__()
+        self._wrote = False
         try:
             self._catch_up(transaction)
         except BaseException as error:
@@ -230,8 +229,9 @@ class Core:
         return transaction
 
     def distrust(self) -> None:
-        """A transaction failed: the view may hold what was not written and is read again."""
-        self._stale = True
+        """A transaction failed: whatever it added to the view or to the known names was not written."""
+        self._stale = self._stale or self._wrote
+        self._aliases.clear()
         self.made.clear()
 
     def watch(self, watcher: Callable[[Commit], None]) -> None:
@@ -268,6 +268,7 @@ class Core:
                 f"the commit would have {len(body)} bytes, at most {COMMIT_LIMIT} are allowed; "
                 "shorten the chain or the policy"
             )
+        self._wrote = True
         row = transaction.append(body)
         adopt(view, draft, commit)
         view.hash = row.hash

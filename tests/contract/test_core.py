@@ -14,6 +14,7 @@ from standby.events.codec import decode, encode
 from standby.events.errors import BadReport, DamagedLog, LogTooNew, RuntimeEnded
 from standby.events.facts import (
     CallFailed,
+    CallSucceeded,
     CallUnknown,
     CompactionCompleted,
     ObservedProfile,
@@ -256,3 +257,21 @@ def test_a_checkpoint_after_the_end_of_the_log_is_refused(opened: Opener) -> Non
         report = verify(store.read(), checkpoint=row, encode_view=dump)
     assert report.refused_at == view.position + 1
     assert "after the log's end" in report.problem
+
+
+def test_a_refused_report_costs_no_second_reading_of_the_log(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Core(opened(), slot="main") as core:
+        view = core.view
+        with pytest.raises(BadReport):
+            core.submit(CallSucceeded(turn="t-none", attempt=1, started_ms=1, effects=Effects.NONE))
+        core.adopt(Policy(models=ModelChain(primary="openai/alpha")))
+        assert core.view is view
+        with pytest.raises(RuntimeError), core.group():
+            core.adopt(Policy(models=ModelChain(primary="openai/beta")))
+            raise RuntimeError("the caller fails")
+        core.adopt(Policy(models=ModelChain(primary="openai/gamma")))
+        assert core.view is not view
+        assert core.view.policy().models.primary == "openai/gamma"
+        assert verify(core.store.read()).holds
