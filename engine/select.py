@@ -40,7 +40,7 @@ def _inherit(draft: Draft, key: str, rules: tuple[str, ...]) -> None:
     """A child without a selection of its own takes over its parent's pinned model."""
     own = draft.session(key)
     parent = draft.session(own.parent) if own.parent else None
-    if parent is not None and parent.model and parent.source is SelectionSource.USER:
+    if parent is not None and parent.source is SelectionSource.USER:
         draft.emit(
             SelectionInherited(rules=rules, session=key, model=parent.model, source=SelectionSource.USER)
         )
@@ -57,7 +57,7 @@ def selected(draft: Draft, fact: ModelSelected) -> None:
     default_provider = chain.primary.partition("/")[0]
     if not fact.model and fact.source is not SelectionSource.DEFAULT:
         _inherit(draft, fact.session, ("SEL-18", "SEL-8"))
-    override = fact.model or draft.session(fact.session).model
+    override = draft.session(fact.session).model
     model = resolve_model(policy, override, default_provider) if override else chain.primary
     provider = model.partition("/")[0]
     session = draft.session(fact.session)

@@ -117,10 +117,11 @@ def after_answer(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset) -> 
 
 
 def _rate_limited(turn: Turn) -> bool:
-    """Whether the selected model was left, or passed over, because of a rate limit."""
-    failed = [a.reason for a in turn.attempts if a.model == turn.selected and not a.succeeded]
-    if failed:
-        return failed[-1] is Failure.RATE_LIMIT
+    """Whether the selected model was left, or passed over, because of a rate limit. A call that its provider
+    answered with another model was left by a refusal (ADV-13), whatever had failed before."""
+    tried = [a.reason for a in turn.attempts if a.model == turn.selected]
+    if tried:
+        return tried[-1] is Failure.RATE_LIMIT
     return any(
         skip.model == turn.selected
         and skip.reason is Failure.RATE_LIMIT

@@ -113,9 +113,7 @@ def fold_selected(session: Session, event: ModelSelected, running: bool) -> None
     session.agent = event.agent
     session.chosen_live = running
     session.model = event.model
-    session.source = (
-        event.source if event.model or event.source is SelectionSource.DEFAULT else (SelectionSource.DEFAULT)
-    )
+    session.source = event.source if event.model else SelectionSource.DEFAULT
     session.chose_default = not event.model and event.source is SelectionSource.DEFAULT
     session.switched += 1
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tests.mutants.choose import chosen, chosen_for_rule
-from tests.mutants.explained import ExplanationError, read_explained, stale
+from tests.mutants.explained import ExplanationError, Key, read_explained, reason_for, stale
 from tests.mutants.places import SECTIONS, Fault, find_faults
 from tests.mutants.report import Outcome, as_json, described, table
 from tests.mutants.trees import QUICK, SECOND_STAGE, Ending, Tree
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     picked = _picked(options, faults, explained)
     if options.list:
         for fault in picked:
-            print(described(Outcome(fault, Ending(True), explained.get(fault.key, ""))))
+            print(described(Outcome(fault, Ending(True), reason_for(explained, fault))))
         return 0
     with tempfile.TemporaryDirectory(prefix="standby-mutants-") as folder:
         trees = _Trees(ROOT, Path(folder), options.jobs)
@@ -102,13 +102,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _concluded(options, faults, outcomes, stale(explained, faults))
 
 
-def _picked(
-    options: argparse.Namespace, faults: list[Fault], explained: dict[tuple[str, str, str, int], str]
-) -> list[Fault]:
+def _picked(options: argparse.Namespace, faults: list[Fault], explained: dict[Key, str]) -> list[Fault]:
     if options.at:
         return [fault for fault in faults if f"{fault.file}:{fault.line}" in options.at]
     if options.explained:
-        return [fault for fault in faults if fault.key in explained]
+        return [fault for fault in faults if reason_for(explained, fault)]
     most = None if options.all else options.per_section
     if options.rule:
         return chosen_for_rule(faults, options.rule, options.seed, most)
@@ -133,18 +131,17 @@ def _sound(trees: _Trees, quick: bool, go_on: bool) -> tuple[list[str], float]:
 
 def _work(
     options: argparse.Namespace,
-    explained: dict[tuple[str, str, str, int], str],
+    explained: dict[Key, str],
     leave_out: list[str],
     timeout_s: float,
 ) -> Callable[[Tree, Fault], Outcome]:
     def work(tree: Tree, fault: Fault) -> Outcome:
-        reason = explained.get(fault.key, "")
+        ending = Ending(True)
         if options.rule:
             ending = tree.seen_by_rule(fault, options.rule, leave_out=leave_out, timeout_s=timeout_s)
-            if not ending.passed:
-                return Outcome(fault, ending, reason)
-        ending = tree.with_fault(fault, quick=options.quick, leave_out=leave_out, timeout_s=timeout_s)
-        return Outcome(fault, ending, reason)
+        if ending.passed:
+            ending = tree.with_fault(fault, quick=options.quick, leave_out=leave_out, timeout_s=timeout_s)
+        return Outcome(fault, ending, reason_for(explained, fault, survived=ending.passed))
 
     return work
 
@@ -159,7 +156,7 @@ def _concluded(
     options: argparse.Namespace,
     faults: list[Fault],
     outcomes: list[Outcome],
-    without_fault: list[tuple[str, str, str, int]],
+    without_fault: list[Key],
 ) -> int:
     bad = [one for one in outcomes if one.verdict in ("survived", "explained, but killed")]
     unheld = _unheld(options.rule, outcomes) if options.rule else []

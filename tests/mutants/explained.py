@@ -10,9 +10,12 @@ from pathlib import Path
 
 from tests.mutants.places import Fault
 
-__all__ = ["EXPLAINED", "ExplanationError", "read_explained", "stale"]
+__all__ = ["EXPLAINED", "ExplanationError", "Key", "read_explained", "reason_for", "stale"]
 
 EXPLAINED = Path(__file__).with_name("explained.toml")
+
+EVERY = "*"
+"""As `after`: whatever the line is changed to. Some of these changes may be seen."""
 
 Key = tuple[str, str, str, int]
 
@@ -44,7 +47,14 @@ def read_explained(path: Path = EXPLAINED) -> dict[Key, str]:
     return found
 
 
+def reason_for(explained: Mapping[Key, str], fault: Fault, *, survived: bool = True) -> str:
+    """Why no test can see this fault; "" where that is not explained, or only for those that survive."""
+    where, before, _, _ = fault.key
+    whole = explained.get((where, before, EVERY, 1), "") if survived else ""
+    return explained.get(fault.key, whole)
+
+
 def stale(explained: Mapping[Key, str], faults: Iterable[Fault]) -> list[Key]:
     """The explanations whose fault does not exist (any more)."""
-    known = {fault.key for fault in faults}
+    known = {key for fault in faults for key in (fault.key, (*fault.key[:2], EVERY, 1))}
     return [key for key in explained if key not in known]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.mutants.__main__ import ROOT
 from tests.mutants.choose import chosen, chosen_for_rule
-from tests.mutants.explained import ExplanationError, read_explained, stale
+from tests.mutants.explained import ExplanationError, read_explained, reason_for, stale
 from tests.mutants.places import SECTIONS, Fault, apply_fault, find_faults
 from tests.mutants.report import Outcome, table
 from tests.mutants.trees import Ending
@@ -73,6 +73,16 @@ def test_an_explanation_of_what_is_not_there_is_found(tmp_path: Path, faults: li
     explained = read_explained(written(tmp_path, ENTRY))
     assert explained == {("a.py:f", "x < y", "x <= y", 1): "never equal"}
     assert stale(explained, faults) == [("a.py:f", "x < y", "x <= y", 1)]
+
+
+def test_a_line_can_be_explained_whole_and_then_some_of_its_faults_may_be_seen(faults: list[Fault]) -> None:
+    fault = faults[0]
+    where, before, after, _ = fault.key
+    whole = {(where, before, "*", 1): "nothing reads it"}
+    assert stale(whole, faults) == []
+    assert reason_for(whole, fault) == "nothing reads it"
+    assert reason_for(whole, fault, survived=False) == ""
+    assert reason_for({fault.key: "equal"}, fault, survived=False) == "equal"
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from standby.engine.steps import CallModel
+from standby.engine.steps import CallModel, Settled
 from standby.events import decisions as d
 from standby.events.policy import Recovery
-from standby.events.vocabulary import Failure, SkipBecause
+from standby.events.vocabulary import Failure, SkipBecause, TurnEnd
 from tests.harness import A, B, C, World, chain, of
 
 A2 = "openai/alpha-two"
@@ -23,3 +23,20 @@ def test_a_bad_certificate_passes_over_what_is_left_of_its_provider_and_no_other
     step = w.fail(turn, "overloaded")
     assert isinstance(step, CallModel)
     assert step.model == C
+
+
+@pytest.mark.rule("ADV-2", "FLOW-14")
+@pytest.mark.parametrize(
+    ("blocked", "end"), [(A, TurnEnd.SURFACED), (C, TurnEnd.EXHAUSTED), ("", TurnEnd.SURFACED)]
+)
+def test_an_unknown_error_is_shown_as_itself_where_no_candidate_was_passed_over_after_it(
+    blocked: str, end: TurnEnd
+) -> None:
+    models = (A, C) if blocked else (C,)
+    w = World(chain(*models, recovery=Recovery(max_retries=0)))
+    if blocked:
+        w.fail(w.turn("before", model=blocked), "auth")
+    turn = w.turn()
+    step = w.fail(turn, "unclassified")
+    assert isinstance(step, Settled)
+    assert (step.end, len(step.attempts), len(step.skips)) == (end, 1, 1 if blocked else 0)

@@ -3,9 +3,11 @@
 import pytest
 
 from standby.engine.steps import CallModel, Settled
+from standby.events import decisions as d
 from standby.events.policy import ProfileRule, Recovery
+from standby.events.vocabulary import SkipBecause
 from standby.hosts.service import Profile
-from tests.harness import A, World, chain
+from tests.harness import A, B, World, chain, of
 
 AT_ONCE = Recovery(max_retries=0)
 
@@ -35,3 +37,18 @@ def test_an_agents_own_profile_serves_no_other_agent(agent: str, expected: list[
         Profile(name="theirs", provider="openai", agent="other"),
     ]
     assert tried(World(chain(A, recovery=AT_ONCE), profiles), agent=agent) == expected
+
+
+@pytest.mark.rule("ORD-1", "PIN-12")
+def test_an_order_of_accounts_that_are_all_gone_is_no_reason_to_call_without_one() -> None:
+    w = World(chain(A, B, order={"openai": ("gone",)}), {"anthropic": ["there"]})
+    turn = w.turn()
+    (skip,) = of(turn, d.CandidateSkipped)
+    assert (skip.model, skip.because) == (A, SkipBecause.NO_CREDENTIAL)
+    assert set(skip.rules) >= {"ORD-1", "PIN-12"}
+    assert w.tried(turn) == [(B, "there")]
+
+
+@pytest.mark.rule("ORD-1")
+def test_a_provider_that_needs_no_account_is_called_without_one() -> None:
+    assert World(chain(A, B), {"anthropic": ["there"]}).turn().state.attempts[0].profile == ""

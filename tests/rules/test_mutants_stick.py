@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from standby.engine.steps import CallModel, Wait
 from standby.events import decisions as d
 from standby.events.policy import Recovery
 from tests.harness import A, B, C, World, chain, of
@@ -32,3 +33,17 @@ def test_a_run_with_limits_of_its_own_neither_uses_the_sticky_fallback_nor_ends_
     assert of(limited, d.StickyEnded) == []
     limited.cancel()
     assert w.turn().state.candidates[0].model == B
+
+
+@pytest.mark.rule("STICK-1", "ADV-13")
+def test_an_answer_that_a_refusal_led_to_is_no_rate_limit_although_one_came_before() -> None:
+    first, second = "anthropic/alpha", "anthropic/beta"
+    w = World(chain(first, second))
+    turn = w.turn()
+    assert isinstance(w.fail(turn, "rate_limit", retry_after=1), Wait)
+    step = w.wait(turn)
+    assert isinstance(step, CallModel)
+    assert step.refusal_models == (second,)
+    assert w.answer(turn, served=second).model == second
+    assert of(turn, d.StickySet) == []
+    assert w.turn().state.candidates[0].model == first
