@@ -77,7 +77,7 @@ def test_an_explanation_of_what_is_not_there_is_found(tmp_path: Path, faults: li
 
 def test_a_line_can_be_explained_whole_and_then_some_of_its_faults_may_be_seen(faults: list[Fault]) -> None:
     fault = faults[0]
-    where, before, after, _ = fault.key
+    where, before = fault.key[:2]
     whole = {(where, before, "*", 1): "nothing reads it"}
     assert stale(whole, faults) == []
     assert reason_for(whole, fault) == "nothing reads it"
