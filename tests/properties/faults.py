@@ -50,7 +50,7 @@ __all__ = ["FAULTS", "Fault", "planted"]
 class _Equal:
     """A hash that is always the right one."""
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # replaced on purpose
 
     def __eq__(self, other: object) -> bool:
         return True

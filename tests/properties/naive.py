@@ -299,7 +299,7 @@ class Naive(Profiles):
                 admitted = one
             elif isinstance(one, d.AttemptStarted):
                 self._attempt(run, one, admitted, commit)
-                self._pins([pin for pin in said if isinstance(pin, d.PinSet)])  # type: ignore[arg-type]
+                self._pins([pin for pin in said if isinstance(pin, d.PinSet)])  # type: ignore[arg-type]  # the harness takes it
             elif isinstance(one, d.RetryScheduled):
                 self._wait(run, one)
             elif isinstance(one, d.RepairOrdered):

@@ -128,7 +128,7 @@ def _forged(rows: list[Row], at: int, change: object) -> list[Row] | None:
         commit = decode(rows[index].body)
         if not commit.decisions:
             continue
-        decisions = change(commit)  # type: ignore[operator]
+        decisions = change(commit)  # type: ignore[operator]  # a table of callables
         if decisions is not None:
             bodies = [row.body for row in rows]
             bodies[index] = encode(msgspec.structs.replace(commit, decisions=decisions))

@@ -44,7 +44,7 @@ def _tampering(*names: str) -> Callable[[], None]:
 
 def _mappings() -> None:
     names = st.lists(st.text(max_size=5), unique=True, min_size=2, max_size=6)
-    inner = mapping_order.hypothesis.inner_test  # type: ignore[attr-defined]
+    inner = mapping_order.hypothesis.inner_test  # type: ignore[attr-defined]  # set at run time
     settings(**LIMITED)(given(names=names, data=st.data())(inner))()
 
 

@@ -114,7 +114,7 @@ class Service(RuleBasedStateMachine):
 
 
 @pytest.mark.invariant(1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13)
-class TestService(Service.TestCase):  # type: ignore[valid-type,misc]
+class TestService(Service.TestCase):  # type: ignore[valid-type,misc]  # made by Hypothesis
     """Run by pytest; `make test-long` looks far longer."""
 
     settings = settings(stateful_step_count=50)
