@@ -62,6 +62,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="every fault; takes hours")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="this section; may be repeated")
     parser.add_argument("--rule", metavar="ID", help="places that cite this rule, and the tests that hold it")
+    parser.add_argument(
+        "--each-rule", action="store_true", help="whether of some faults near each rule's citations one is seen"
+    )
     parser.add_argument("--at", metavar="FILE:LINE", action="append", help="the faults on this line")
     parser.add_argument("--explained", action="store_true", help="exactly the faults that are explained")
     parser.add_argument("--quick", action="store_true", help="only the tests of rules, not the second stage")
@@ -95,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except _Unsound as error:
             print(error, file=sys.stderr)
             return 2
+        if options.each_rule:
+            return _each_rule(trees, options, faults, leave_out, timeout_s)
         outcomes = []
         for outcome in trees.all(_work(options, explained, leave_out, timeout_s), picked):
             outcomes.append(outcome)
@@ -109,7 +114,7 @@ def _picked(options: argparse.Namespace, faults: list[Fault], explained: dict[Ke
         return [fault for fault in faults if reason_for(explained, fault)]
     most = None if options.all else options.per_section
     if options.rule:
-        return chosen_for_rule(faults, options.rule, options.seed, most)
+        return chosen_for_rule(faults, options.rule, options.seed, most, ROOT)
     return chosen(faults, options.only or SECTIONS, options.seed, most)
 
 
@@ -144,6 +149,39 @@ def _work(
         return Outcome(fault, ending, reason_for(explained, fault, survived=ending.passed))
 
     return work
+
+
+def _each_rule(
+    trees: _Trees, options: argparse.Namespace, faults: list[Fault], leave_out: list[str], timeout_s: float
+) -> int:
+    """For each rule that is cited: is one of the faults near its citations seen by a test that holds it?"""
+    wanted = options.only or SECTIONS
+    rules = sorted({rule for one in faults for rule in one.rules if rule.partition("-")[0] in wanted})
+
+    def held(rule: str) -> tuple[str, int, str]:
+        tried = 0
+        for fault in chosen_for_rule(faults, rule, options.seed, options.per_section, ROOT):
+            tried += 1
+            with trees.one() as tree:
+                ending = tree.seen_by_rule(fault, rule, leave_out=leave_out, timeout_s=timeout_s)
+            if not ending.passed:
+                return rule, tried, ending.by[0]
+        return rule, tried, ""
+
+    found = []
+    with ThreadPoolExecutor(trees.jobs) as pool:
+        for rule, tried, by in pool.map(held, rules):
+            found.append((rule, tried, by))
+            print(
+                f"{rule}: {f'held by {by}' if by else 'not held'} ({tried} tried)", file=sys.stderr, flush=True
+            )
+    unheld = [rule for rule, _, by in found if not by]
+    if options.json:
+        print(json.dumps({"seed": options.seed, "rules": found, "not_held": unheld}, indent=1))
+    else:
+        print(f"{len(found) - len(unheld)} of {len(found)} rules held against a fault near their citations")
+        print(f"not held: {', '.join(unheld) or 'none'}; seed {options.seed}")
+    return 1 if unheld else 0
 
 
 def _say(outcome: Outcome, number: int, of: int) -> None:

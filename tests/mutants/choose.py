@@ -1,8 +1,10 @@
 """Which faults are tried: some of each section, chosen by a seed."""
 
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from tests.mutants.places import Fault
 
@@ -18,10 +20,24 @@ def chosen(faults: Sequence[Fault], sections: Iterable[str], seed: int, per_sect
     return [faults[place] for place in sorted(wanted)]
 
 
-def chosen_for_rule(faults: Sequence[Fault], rule: str, seed: int, most: int | None) -> list[Fault]:
-    """Faults in the places that cite the rule, in the order in which they are tried."""
+def chosen_for_rule(faults: Sequence[Fault], rule: str, seed: int, most: int | None, root: Path) -> list[Fault]:
+    """Faults in the places that cite the rule, in the order in which they are tried: near a citation first, since
+    a long function follows many rules."""
     own = [place for place, fault in enumerate(faults) if rule in fault.rules]
-    return [faults[place] for place in _spread(faults, own, f"{seed} {rule}")[:most]]
+    cited = {file: _lines_with(root / file, rule) for file in {faults[place].file for place in own}}
+
+    def distance(place: int) -> int:
+        fault = faults[place]
+        return min((abs(fault.line - line) for line in cited[fault.file]), default=0)
+
+    spread = _spread(faults, own, f"{seed} {rule}")
+    return [faults[place] for place in sorted(spread, key=distance)[:most]]
+
+
+def _lines_with(path: Path, rule: str) -> list[int]:
+    whole = re.compile(rf"\b{rule}\b")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [number for number, line in enumerate(lines, 1) if whole.search(line)]
 
 
 def _spread(faults: Sequence[Fault], own: Sequence[int], seed: str) -> list[int]:
