@@ -415,7 +415,7 @@ def test_tables_are_built_before_the_log_is_locked(monkeypatch: pytest.MonkeyPat
         locked: list[bool] = []
         monkeypatch.setattr(
             "standby.hosts.runner.driver.get_ready_to_read",
-            lambda: locked.append(at.service.core._transaction is not None),
+            lambda: locked.append(at.service.core.transaction is not None),
         )
         at.run()
         assert locked == [False]
