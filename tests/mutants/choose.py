@@ -21,8 +21,8 @@ def chosen(faults: Sequence[Fault], sections: Iterable[str], seed: int, per_sect
 
 
 def chosen_for_rule(faults: Sequence[Fault], rule: str, seed: int, most: int | None, root: Path) -> list[Fault]:
-    """Faults in the places that cite the rule, in the order in which they are tried: near a citation first, since
-    a long function follows many rules."""
+    """Faults in the places that cite the rule, in the order in which they are tried: near a citation first,
+    since a long function follows many rules."""
     own = [place for place, fault in enumerate(faults) if rule in fault.rules]
     cited = {file: _lines_with(root / file, rule) for file in {faults[place].file for place in own}}
 
