@@ -172,9 +172,8 @@ def _each_rule(
     with ThreadPoolExecutor(trees.jobs) as pool:
         for rule, tried, by in pool.map(held, rules):
             found.append((rule, tried, by))
-            print(
-                f"{rule}: {f'held by {by}' if by else 'not held'} ({tried} tried)", file=sys.stderr, flush=True
-            )
+            said = f"held by {by}" if by else "not held"
+            print(f"{rule}: {said} ({tried} tried)", file=sys.stderr, flush=True)
     unheld = [rule for rule, _, by in found if not by]
     if options.json:
         print(json.dumps({"seed": options.seed, "rules": found, "not_held": unheld}, indent=1))

@@ -17,7 +17,7 @@ SIBLING = "anthropic/beta-mini"
 def test_only_a_fallback_or_a_sibling_of_one_is_explained_as_the_start_on_a_fallback(
     model: str, on_fallback: bool
 ) -> None:
-    turn = World(chain(A, B)).turn(model=model, source=SelectionSource.CRON)
+    turn = World(chain(A, B, "openai/alpha-mini")).turn(model=model, source=SelectionSource.CRON)
     (planned,) = of(turn, d.ChainPlanned)
     assert ("CHAIN-3" in planned.rules) is on_fallback
 
