@@ -23,3 +23,20 @@ def test_a_pinned_token_is_gone_at_the_very_moment_of_its_expiry(expires_ms: int
     started = of(turn, d.AttemptStarted)[-1]
     assert w.tried(turn)[-1] == (A, "spare")
     assert rule in started.rules
+
+
+@pytest.mark.rule("PIN-1", "PIN-2")
+def test_rotating_past_a_healthy_pin_to_an_earlier_profile_of_the_order_does_not_move_it() -> None:
+    policy = chain(A, B, recovery=Recovery(max_retries=0), order={"openai": ("first", "second")})
+    w = World(policy, {"openai": ["first", "second"], "anthropic": ["other"]})
+    turn = w.turn()
+    w.fail(turn, "auth")
+    w.answer(turn)
+    w.sleep(600_000)
+    turn = w.turn()
+    assert w.tried(turn) == [(A, "second")], "what drove the session here was no rate limit"
+    w.fail(turn, "server_error")
+    assert w.tried(turn)[-1] == (A, "first")
+    assert of(turn, d.PinSet) == []
+    w.answer(turn)
+    assert w.tried(w.turn()) == [(A, "second")]
