@@ -34,9 +34,12 @@ class _Trees:
 
     def __init__(self, root: Path, folder: Path, jobs: int) -> None:
         self.jobs = jobs
+        first = Tree(root, folder, 0)
+        self.path = first.path
+        """One of the copies. All are of the same moment: somebody may be at work where they were made from."""
         self.free: SimpleQueue[Tree] = SimpleQueue()
-        for number in range(jobs):
-            self.free.put(Tree(root, folder, number))
+        for tree in (first, *(Tree(first.path, folder, number) for number in range(1, jobs))):
+            self.free.put(tree)
 
     @contextmanager
     def one(self) -> Iterator[Tree]:
@@ -80,19 +83,18 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run as the options say; returns the exit status."""
     options = _options(arguments)
-    faults = find_faults(ROOT)
     try:
         explained = read_explained()
     except ExplanationError as error:
         print(error, file=sys.stderr)
         return 1
-    picked = _picked(options, faults, explained)
     if options.list:
-        for fault in picked:
+        for fault in _picked(options, find_faults(ROOT), explained, ROOT):
             print(described(Outcome(fault, Ending(True), reason_for(explained, fault))))
         return 0
     with tempfile.TemporaryDirectory(prefix="standby-mutants-") as folder:
         trees = _Trees(ROOT, Path(folder), options.jobs)
+        faults = find_faults(trees.path)
         try:
             leave_out, timeout_s = _sound(trees, options.quick, options.leave_out_failing)
         except _Unsound as error:
@@ -100,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         if options.each_rule:
             return _each_rule(trees, options, faults, leave_out, timeout_s)
+        picked = _picked(options, faults, explained, trees.path)
         outcomes = []
         for outcome in trees.all(_work(options, explained, leave_out, timeout_s), picked):
             outcomes.append(outcome)
@@ -107,14 +110,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _concluded(options, faults, outcomes, stale(explained, faults))
 
 
-def _picked(options: argparse.Namespace, faults: list[Fault], explained: dict[Key, str]) -> list[Fault]:
+def _picked(
+    options: argparse.Namespace, faults: list[Fault], explained: dict[Key, str], root: Path
+) -> list[Fault]:
     if options.at:
         return [fault for fault in faults if f"{fault.file}:{fault.line}" in options.at]
     if options.explained:
         return [fault for fault in faults if reason_for(explained, fault)]
     most = None if options.all else options.per_section
     if options.rule:
-        return chosen_for_rule(faults, options.rule, options.seed, most, ROOT)
+        return chosen_for_rule(faults, options.rule, options.seed, most, root)
     return chosen(faults, options.only or SECTIONS, options.seed, most)
 
 
@@ -160,7 +165,7 @@ def _each_rule(
 
     def held(rule: str) -> tuple[str, int, str]:
         tried = 0
-        for fault in chosen_for_rule(faults, rule, options.seed, options.per_section, ROOT):
+        for fault in chosen_for_rule(faults, rule, options.seed, options.per_section, trees.path):
             tried += 1
             with trees.one() as tree:
                 ending = tree.seen_by_rule(fault, rule, leave_out=leave_out, timeout_s=timeout_s)

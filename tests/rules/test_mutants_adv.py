@@ -5,7 +5,8 @@ import pytest
 from standby.engine.steps import CallModel, Settled
 from standby.events import decisions as d
 from standby.events.policy import Recovery
-from standby.events.vocabulary import Failure, SkipBecause, TurnEnd
+from standby.events.vocabulary import Effects, Failure, SkipBecause, TurnEnd
+from standby.hosts.service import Unknown
 from tests.harness import A, B, C, World, chain, of
 
 A2 = "openai/alpha-two"
@@ -40,3 +41,11 @@ def test_an_unknown_error_is_shown_as_itself_where_no_candidate_was_passed_over_
     step = w.fail(turn, "unclassified")
     assert isinstance(step, Settled)
     assert (step.end, len(step.attempts), len(step.skips)) == (end, 1, 1 if blocked else 0)
+
+
+@pytest.mark.rule("FLOW-14")
+def test_a_call_that_nobody_saw_end_is_no_error_that_could_be_shown() -> None:
+    w = World(chain(A, recovery=Recovery(max_retries=0)))
+    step = w.turn().report(Unknown(effects=Effects.NONE))
+    assert isinstance(step, Settled)
+    assert (step.end, step.reason) == (TurnEnd.EXHAUSTED, Failure.INTERRUPTED)

@@ -40,3 +40,15 @@ def test_rotating_past_a_healthy_pin_to_an_earlier_profile_of_the_order_does_not
     assert of(turn, d.PinSet) == []
     w.answer(turn)
     assert w.tried(w.turn()) == [(A, "second")]
+
+
+@pytest.mark.rule("PIN-6")
+def test_a_pin_that_the_user_takes_away_is_gone_and_nothing_is_said_where_there_was_none() -> None:
+    w = World(chain(A, B), {"openai": ["first", "second"], "anthropic": ["other"]})
+    w.service.pin("s", "openai", None)
+    assert w.decisions(d.PinCleared) == []
+    w.service.pin("s", "openai", "second")
+    w.service.pin("s", "openai", None)
+    (cleared,) = w.decisions(d.PinCleared)
+    assert (cleared.provider, cleared.rules) == ("openai", ("PIN-6",))
+    assert w.tried(w.turn()) == [(A, "first")]
