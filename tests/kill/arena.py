@@ -180,7 +180,7 @@ class Arena:
         acknowledged = self._acknowledged()
         stored = {row.position: row.hash.hex() for row in rows}
         assert acknowledged
-        assert {at: stored.get(at) for at in acknowledged} == acknowledged
+        assert [(at, digest) for at, digest in acknowledged if stored.get(at) != digest] == []
         commits = [decode(row.body, row.position) for row in rows]
         started = explained_attempts(commits)
         received = Counter(request["attempt"] for request in self._received())
@@ -202,9 +202,10 @@ class Arena:
             "of these unsafe": sum(fact.effects is not Effects.NONE for fact in unknown),
         }
 
-    def _acknowledged(self) -> dict[int, str]:
+    def _acknowledged(self) -> list[tuple[int, str]]:
+        """Each acknowledgement; a position that was given away twice would stand here twice."""
         found = re.findall(r"^(\d+) ([0-9a-f]{64})$", self.acks.read_text(), re.MULTILINE)
-        return {int(position): digest for position, digest in found}
+        return [(int(position), digest) for position, digest in found]
 
     def _received(self) -> list[dict[str, Any]]:
         return [msgspec.json.decode(line) for line in self.requests.read_bytes().splitlines()]
