@@ -95,7 +95,8 @@ def reorder_for_window(
     """The chain after an overflow at `index`: candidates that are known to be large enough go ahead (CHAIN-8).
 
     `needed` is the number of tokens that did not fit, if it is known; without it a window is enough when it is
-    larger than the one that overflowed, larger known windows first. Order inside each group stays.
+    larger than the one that overflowed, larger known windows first. Order inside each group stays, and nobody
+    is left out: what is known of a window is a hint (CHAIN-10).
     """
     passed, rest = candidates[: index + 1], candidates[index + 1 :]
     overflowed = window_of(policy, candidates[index].model)

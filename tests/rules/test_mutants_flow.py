@@ -3,6 +3,7 @@
 import pytest
 
 from standby.engine.steps import CallModel
+from standby.engine.usage import TurnUsage, usage_of
 from standby.events.facts import Usage
 from standby.events.policy import Recovery
 from standby.hosts.service import Failed, Succeeded
@@ -40,3 +41,9 @@ def test_a_step_names_provider_and_model_apart_and_is_an_ordinary_call_unless_it
     step = CallModel(turn="t", attempt=1, model="openai/org/alpha")
     assert (step.provider, step.model_id, step.instruction) == ("openai", "org/alpha", "")
     assert (step.check, step.continuation, step.finalize) == (False, False, False)
+
+
+@pytest.mark.rule("FLOW-13")
+def test_a_turn_that_completed_no_call_used_nothing_and_cost_nothing() -> None:
+    assert usage_of((), {}) == TurnUsage()
+    assert (TurnUsage().cost, TurnUsage().input, TurnUsage().output, TurnUsage().context) == (0, 0, 0, None)
