@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 __all__ = ["asked_tokens"]
 
-_NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3}){1,2}(?![\w,])|(?<![\w.])\d{3,8}(?![\w])")
+# A digit first and then what may not stand before it: so the search can leap from digit to digit.
+_NUMBER = re.compile(r"\d(?<![\w.].)(?:\d{0,2}(?:,\d{3}){1,2}(?![\w,])|\d{2,7}(?!\w))")
 _SUM = re.compile(r"(\d{1,8}) \+ (\d{1,8}) > (\d{1,8})")
 
 SMALLEST, LARGEST = 600, 20_000_000
@@ -25,7 +26,7 @@ def asked_tokens(folded: Iterable[str]) -> int | None:
     for text in folded:
         if "token" not in text and "context" not in text and "length" not in text:
             continue
-        if added := _SUM.search(text):
+        if " + " in text and (added := _SUM.search(text)):
             one, other, limit = (int(part) for part in added.groups())
             if one + other > limit:
                 return one + other

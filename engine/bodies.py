@@ -54,7 +54,8 @@ class Pieces:
         self.embedded = _MAX_EMBEDDED
 
 
-_TEXT, _CODE, _TYPE, _PARAM, _STATUS, _ERROR, _REASON, _HEADERS, _SKIP, _QUOTA = range(10)
+_TEXT, _CODE, _TYPE, _PARAM, _STATUS, _ERROR, _REASON, _HEADERS, _SKIP, _QUOTA, _WAIT = range(11)
+# What a Codex turn tells in `codexErrorInfo` and in the status inside it outlives its retries (CLS-30).
 _ROLE_LINES = (
     (_TEXT, "message msg errormessage errormsg detail details description errordescription title"),
     (_TEXT, "statusmsg raw statusmessage localizedmessage failuremessage usermessage debugmessage"),
@@ -72,24 +73,25 @@ _ROLE_LINES = (
     (_SKIP, "usage ctx contentfilterresult contentfilterresults example examples"),
 )
 _ROLES = {name: role for role, names in _ROLE_LINES for name in names.split()}
-_SQUASHED: dict[str, str] = {}
+_ROLES |= dict.fromkeys(WAIT_FIELDS, _WAIT)
+_FIELDS: dict[object, tuple[str, int | None]] = {}
 _TOKEN = re.compile(r"[A-Za-z_][\w.\-/#:]{1,79}")
 _NOISE = frozenset({"error", "none", "null", "", "ok", "failed", "about:blank", "object", "response.failed"})
 
 
-def _name(key: str) -> str:
-    """A field name without case and punctuation, remembered for short names of the usual kind."""
-    known = _SQUASHED.get(key)
-    if known is None:
-        known = squash(key[:60])
-        if len(_SQUASHED) < 512:
-            _SQUASHED[key] = known
+def _name_and_role(key: object) -> tuple[str, int | None]:
+    """A field's name without case and punctuation and what it holds, remembered for the first few hundred."""
+    name = squash(key[:60]) if isinstance(key, str) else ""
+    known = name, _ROLES.get(name)
+    if len(_FIELDS) < 512 and isinstance(key, str) and len(key) <= 60:
+        _FIELDS[key] = known
     return known
 
 
 def _token(value: str) -> str:
     """The telling end of a namespaced type: `com.amazon.coral#ThrottlingException`, a problem's link."""
-    value = value.strip()
+    if ":" not in value and "#" not in value:
+        return value
     if "#" in value:
         value = value.rpartition("#")[2]
     elif "://" in value:
@@ -199,14 +201,12 @@ def _walk(pieces: Pieces, root: object, depth: int) -> None:
 
 
 def _field(pieces: Pieces, queue: list[tuple[int, object]], key: object, value: object, level: int) -> None:
-    name = _name(key) if isinstance(key, str) else ""
-    if name in WAIT_FIELDS:
+    name, role = _FIELDS.get(key) or _name_and_role(key)
+    if role == _WAIT:
         pieces.fields.append((name, value))
+    elif role == _SKIP:
         return
-    role = _ROLES.get(name)
-    if role == _SKIP:
-        return
-    if isinstance(value, dict):
+    elif isinstance(value, dict):
         if role == _HEADERS:
             pieces.headers.update(_quoted_headers(value))
         elif level < _MAX_DEPTH:

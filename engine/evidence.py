@@ -79,7 +79,7 @@ _PLACEHOLDER = re.compile(
 )
 _CEILING = re.compile(r" limit (\d{1,12}) (?:(?:used|current) \d{1,12} )?request (\d{1,12}) ")
 _MAY_BE_TOO_LARGE = frozenset({400, 404, 413, 422, 500})
-_TYPE_HEADERS = ("x-amzn-errortype", "x-ms-error-code", "x-amz-error-code", "x-error-code")
+_TYPE_HEADERS = frozenset({"x-amzn-errortype", "x-ms-error-code", "x-amz-error-code", "x-error-code"})
 
 
 def _text_of(body: object) -> object:
@@ -139,11 +139,16 @@ def _named(pieces: Pieces, rank: int) -> str:
 
 
 def _tokens(
-    reply: Reply, pieces: Pieces, headers: Mapping[str, str], folded: Iterable[str], secrets: Collection[str]
-) -> list[str]:
-    """All structured codes and types, squashed: of the body, of headers, and those that open a text."""
+    pieces: Pieces,
+    headers: Mapping[str, str],
+    folded: Iterable[str],
+    secrets: Collection[str],
+    chosen: frozenset[str],
+) -> tuple[str, ...]:
+    """Codes and types besides `chosen`, squashed: of the body, of headers, and those that open a text."""
     found = [value for _, _, value in pieces.codes]
-    found += [headers[name].partition(":")[0] for name in _TYPE_HEADERS if name in headers]
+    if not _TYPE_HEADERS.isdisjoint(headers):
+        found += [headers[name].partition(":")[0] for name in _TYPE_HEADERS if name in headers]
     for text in folded:
         start = text[:240].strip()
         if ":" in start[:80] or start.count(" ") < 3:
@@ -152,9 +157,12 @@ def _tokens(
                 found.append(match[1])
         if "error" in start or "exception" in start:
             found += _CLASS_NAME.findall(start)[:4]
+    if chosen.issuperset(map(squash, found)):
+        return ()
     # A key where a code should be must not come in by its squashed letters either.
     squashed = {squash(value) for value in found if _clean_code(value, secrets) == value.strip()[:_MAX_CODE]}
-    return sorted(token for token in squashed if 2 < len(token) <= _MAX_CODE)[:_MAX_TOKENS]
+    tokens = sorted([token for token in squashed if 2 < len(token) <= _MAX_CODE])[:_MAX_TOKENS]
+    return tuple([token for token in tokens if token not in chosen])
 
 
 def _marks(pieces: Pieces, words: Words, folded: list[str], place: str) -> list[str]:
@@ -164,11 +172,12 @@ def _marks(pieces: Pieces, words: Words, folded: list[str], place: str) -> list[
         marks.append("shape.blank")
     if pieces.html:
         marks.append("shape.html")
-    if len(folded) == 1 and len(folded[0]) > _ARTICLE and not pieces.codes:
+    only = folded[0] if len(folded) == 1 else ""
+    if len(only) > _ARTICLE and not pieces.codes:
         marks.append("shape.long-prose")
     if any(text.count("## ") > 1 for text in folded):
         marks.append("shape.headings")
-    if len(folded) == 1 and len(folded[0]) <= 120 and _PLACEHOLDER.fullmatch(folded[0].strip()):
+    if 0 < len(only) <= 120 and _PLACEHOLDER.fullmatch(only.strip()):
         marks.append("shape.placeholder")
     if "limit" in words.unique and "request" in words.unique:
         for limit, asked in _CEILING.findall(words.flat)[:4]:
@@ -209,7 +218,7 @@ def extract(
     code = reply.code or _named(pieces, 0)
     error_type = reply.error_type or _named(pieces, 1)
     param = reply.param or (min(pieces.params)[1] if pieces.params else "")
-    chosen = {squash(code), squash(error_type)}
+    chosen = frozenset((squash(code), squash(error_type)))
     evidence = Evidence(
         provider=reply.provider,
         model=reply.model,
@@ -232,7 +241,7 @@ def extract(
         size=_size(reply.body if reply.body is not None else reply.message),
         soft=bool(place),
         asked=asked_tokens(folded) if status is None or status in _MAY_BE_TOO_LARGE else None,
-        tokens=tuple(t for t in _tokens(reply, pieces, headers, folded, secrets) if t not in chosen),
+        tokens=_tokens(pieces, headers, folded, secrets, chosen),
     )
     return Extracted(evidence, _kept_text(reply, body, limit_bytes, secrets))
 

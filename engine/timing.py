@@ -1,4 +1,4 @@
-"""The one reader for every form in which a provider states a wait (TIME, OURS-4).
+"""The one reader for every form in which a provider states a wait (TIME-1, OURS-4).
 
 Sources, from the surest: `retry-after-ms` and `Retry-After` headers (seconds or an HTTP date), Google's
 `RetryInfo.retryDelay`, fields of the body (`retry_after`, `resets_in_seconds`, `resets_at`), and the text
@@ -28,8 +28,12 @@ __all__ = [
 ]
 
 ABSURD_MS = 31 * 86_400_000
-"""Waits beyond this are recorded and not obeyed."""
+"""Waits beyond this are recorded and not obeyed (OURS-4)."""
 
+# A member looked up on its enum costs a call each time; this module is on the way of every failure.
+_RETRY_AFTER, _RETRY_AFTER_MS = WaitSource.RETRY_AFTER, WaitSource.RETRY_AFTER_MS
+_RETRY_INFO, _BODY_FIELD, _TEXT = WaitSource.RETRY_INFO, WaitSource.BODY_FIELD, WaitSource.TEXT
+_SUBSCRIPTION_RESET, _BUCKET_RESET = WaitSource.SUBSCRIPTION_RESET, WaitSource.BUCKET_RESET
 
 _CLIP = 10**15
 _UNIT_MS = {
@@ -166,18 +170,20 @@ def _epoch_ms(number: float) -> float | None:
 
 
 def _retry_after(value: str, name: str, received_ms: int) -> StatedWait | None:
+    if value.isdecimal() and len(value) < 10:  # plain seconds, too few digits for a moment
+        return _wait(_RETRY_AFTER, int(value) * 1000, name)
     span = duration_ms(value)
     if span is not None:
         moment = _epoch_ms(span / 1000)
         if moment is None:
-            return _wait(WaitSource.RETRY_AFTER, span, name)
+            return _wait(_RETRY_AFTER, span, name)
         left = _until(moment, received_ms)
     else:
         moment = _date_ms(value)
         if moment is None:
-            return StatedWait(WaitSource.RETRY_AFTER, 0, name, True)
+            return StatedWait(_RETRY_AFTER, 0, name, True)
         left = _until(moment, received_ms)
-    return None if left is None else _wait(WaitSource.RETRY_AFTER, left, name)
+    return None if left is None else _wait(_RETRY_AFTER, left, name)
 
 
 def _reset_ms(value: str, received_ms: int) -> float | None:
@@ -190,6 +196,7 @@ def _reset_ms(value: str, received_ms: int) -> float | None:
 
 
 def _is_exhausted(headers: Mapping[str, str], reset_name: str) -> bool:
+    """Whether a reset's bucket is empty; else it tells of a full refill, which is no minimum wait (TIME-5)."""
     left = headers.get(reset_name.replace("reset", "remaining"))
     if left is None and reset_name == "x-ratelimit-reset":
         left = headers.get("x-ratelimit-remaining-requests")
@@ -208,18 +215,20 @@ def _window_wait(headers: Mapping[str, str], name: str, received_ms: int) -> Sta
         left = _reset_ms(headers[name], received_ms)
     else:
         left = None
-    return None if left is None else _wait(WaitSource.SUBSCRIPTION_RESET, left, name)
+    return None if left is None else _wait(_SUBSCRIPTION_RESET, left, name)
 
 
 def _header_waits(headers: Mapping[str, str], received_ms: int) -> tuple[list[StatedWait], list[StatedWait]]:
-    """Waits by headers, and apart from them the usage windows, which a field of the body outranks."""
+    """Waits by headers (TIME-1), and apart from them the usage windows, which a field of the body outranks."""
     found: list[StatedWait] = []
     windows: list[StatedWait] = []
     for name, value in headers.items():
+        if "retry" not in name and "reset" not in name:
+            continue
         if name in ("retry-after-ms", "x-ms-retry-after-ms", "x-retry-after-ms"):
             ms = duration_ms(value, unit_ms=1)
-            wait = None if ms is None else _wait(WaitSource.RETRY_AFTER_MS, ms, name)
-            found.append(wait or StatedWait(WaitSource.RETRY_AFTER_MS, 0, name, True))
+            wait = None if ms is None else _wait(_RETRY_AFTER_MS, ms, name)
+            found.append(wait or StatedWait(_RETRY_AFTER_MS, 0, name, True))
         elif name in ("retry-after", "x-retry-after"):
             stated = _retry_after(value, name, received_ms)
             if stated is not None:
@@ -233,7 +242,7 @@ def _header_waits(headers: Mapping[str, str], received_ms: int) -> tuple[list[St
         elif "ratelimit" in name and _is_exhausted(headers, name):
             left = _reset_ms(value, received_ms)
             if left is not None:
-                found.append(_wait(WaitSource.BUCKET_RESET, left, name))
+                found.append(_wait(_BUCKET_RESET, left, name))
     return found, windows
 
 
@@ -257,8 +266,8 @@ WAIT_FIELDS = frozenset(_RELATIVE) | _ABSOLUTE
 
 def _field_source(name: str) -> WaitSource:
     if name == "retrydelay":
-        return WaitSource.RETRY_INFO
-    return WaitSource.SUBSCRIPTION_RESET if "reset" in name else WaitSource.BODY_FIELD
+        return _RETRY_INFO
+    return _SUBSCRIPTION_RESET if "reset" in name else _BODY_FIELD
 
 
 def _field_wait(name: str, value: object, received_ms: int, hours_east: int) -> StatedWait | None:
@@ -329,7 +338,7 @@ def _text_waits(text: str, triggers: Iterable[str], received_ms: int, hours_east
             plain = _PLAIN.match(text, end)
             match = None if plain else _AFTER_TRIGGER.match(text, end)
             if plain:
-                found.append(_wait(WaitSource.TEXT, float(plain[1]) * _unit_ms(plain[2])))
+                found.append(_wait(_TEXT, float(plain[1]) * _unit_ms(plain[2])))
             elif match:
                 matches.append(match)
             at = text.find(trigger, at + len(trigger))
@@ -338,11 +347,11 @@ def _text_waits(text: str, triggers: Iterable[str], received_ms: int, hours_east
     for match in matches:
         ms = _matched_ms(match, received_ms, hours_east)
         if ms is not None:
-            found.append(_wait(WaitSource.TEXT, ms))
+            found.append(_wait(_TEXT, ms))
     if "limit reached|" in text and (pipe := _PIPE_EPOCH.search(text)):
         left = _until(float(pipe[1]) * 1000, received_ms)
         if left is not None:
-            found.append(_wait(WaitSource.SUBSCRIPTION_RESET, left))
+            found.append(_wait(_SUBSCRIPTION_RESET, left))
     return found
 
 
@@ -378,7 +387,7 @@ def waits_of(
         stated = _field_wait(name, value, received_ms, hours_east)
         if stated is not None:
             found.append(stated)
-    if windows and not any(w.source is WaitSource.SUBSCRIPTION_RESET for w in found):
+    if windows and not any(w.source is _SUBSCRIPTION_RESET for w in found):
         found.extend(windows)
     triggers = [text for word, texts in _TRIGGERS.items() if word in words for text in texts]
     for text in texts:
@@ -390,13 +399,13 @@ def waits_of(
 
 
 def effective_wait(waits: Iterable[StatedWait]) -> StatedWait | None:
-    """The wait to obey: the longest explicit one, else the longest reset of an exhausted bucket."""
+    """The wait to obey: the longest explicit one (OURS-4), else that of an exhausted bucket (TIME-2)."""
     explicit: StatedWait | None = None
     bucket: StatedWait | None = None
     for wait in waits:
         if wait.ignored:
             continue
-        if wait.source is WaitSource.BUCKET_RESET:
+        if wait.source is _BUCKET_RESET:
             if bucket is None or wait.ms > bucket.ms:
                 bucket = wait
         elif explicit is None or wait.ms > explicit.ms:

@@ -120,9 +120,10 @@ _QUOTES = str.maketrans({
     "‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-", "−": "-",
     "\u200b": None, "\u200c": None, "\u200d": None, "\ufeff": None, "\u00ad": None,
 })  # fmt: skip
-_SEPARATORS = str.maketrans(
-    dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_{|}~\t\r\n\v\f\x1c\x1d\x1e\x1f\0', " ") | {"'": None, "`": None}
-)
+_SEPARATORS = bytes.maketrans(
+    b"!\"#$%&()*+,-./:;<=>?@[\\]^_{|}~\t\r\n\v\f\x1c\x1d\x1e\x1f\0", b" " * 40
+)  # fmt: skip
+_DROPPED = b"'`"
 _NOT_WORD = re.compile(r"[^\w]+|_+")
 _LINK = re.compile(r"https?://[^\s\"'<>]{1,400}")
 _SQUASH = re.compile(r"[\W_]+")
@@ -146,7 +147,7 @@ def words_of(folded: str) -> list[str]:
     if "://" in folded:
         folded = _LINK.sub(" ", folded)
     if folded.isascii():
-        split = folded.translate(_SEPARATORS).split()
+        split = folded.encode().translate(_SEPARATORS, _DROPPED).decode().split()
     else:
         split = _NOT_WORD.sub(" ", folded.replace("'", "")).split()
     return list(map(FORMS.get, split, split))
