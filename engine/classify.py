@@ -10,12 +10,12 @@ from functools import lru_cache
 import msgspec
 
 from standby.engine.evidence import Reply, extract
-from standby.engine.rows import RULESETS, TABLE, Context, Row, ruleset_table
+from standby.engine.rows import RULESETS, TABLE, Context, Entry, ruleset_table
 from standby.engine.rows.tokens import family_of_code
 from standby.engine.rows.words import squash
 from standby.engine.timing import effective_wait
 from standby.events.evidence import Evidence, OperatorRow
-from standby.events.vocabulary import Failure, RefusalKind, WaitSource
+from standby.events.vocabulary import Failure, RefusalKind, Stage, WaitSource
 
 __all__ = ["NOTHING", "Reading", "classify", "read", "recognised", "status_of"]
 
@@ -23,6 +23,14 @@ NOTHING = "nothing"
 """Row id when no row matched."""
 BLANK = ("shape.blank",)
 """The hits of a reply that says nothing at all."""
+_ENVELOPES = ("status.envelope", "status.leading")
+
+# A member looked up on its enum costs a call each time; every failure comes this way.
+_RATE_LIMIT, _BILLING, _FORMAT, _TIMEOUT = (
+    Failure.RATE_LIMIT, Failure.BILLING, Failure.FORMAT, Failure.TIMEOUT,
+)  # fmt: skip
+_GENERIC, _STREAM = RefusalKind.GENERIC, Stage.STREAM
+_SUBSCRIPTION_RESET = WaitSource.SUBSCRIPTION_RESET
 
 _LONG_WAIT_MS = 60_000
 _SUBSCRIPTION_WAIT_MS = 600_000
@@ -42,6 +50,8 @@ class Reading(msgspec.Struct, gc=False, frozen=True, kw_only=True):
     kind: RefusalKind = RefusalKind.GENERIC
     row: str
     """Id of the row that won; "nothing" when none matched."""
+    rules: tuple[str, ...] = ()
+    """Ids of the documented rules behind the reading; none where the row only knows a provider's own words."""
     matched: tuple[str, ...] = ()
     """What the winning row matched: the status, codes, phrase lines."""
     also_matched: tuple[str, ...] = ()
@@ -83,45 +93,40 @@ def _group(hit: str) -> str:
     return hit.partition(".")[0]
 
 
-@lru_cache(maxsize=1024)
-def _wanted(says: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(word for entry in says for word in entry.split("|"))
-
-
-def _context(evidence: Evidence, ruleset: str) -> Context:
-    tokens: set[str] = {squash(evidence.code), squash(evidence.error_type), *evidence.tokens}
+def _context(evidence: Evidence, families: frozenset[str]) -> Context:
+    hits = evidence.hits
+    tokens = {squash(evidence.code), squash(evidence.error_type), *evidence.tokens}
     tokens.update([family_of_code(token) for token in tokens])
     tokens.discard("")
-    said = {*evidence.hits, *map(_group, evidence.hits)}
+    said = {*hits, *map(_group, hits)}
     status, soft = evidence.status, evidence.soft
     if status is not None and status < 400:
         status = None
     if status is None and "marker402" in said:
         status, soft = 402, True
     return Context(
-        families=RULESETS[ruleset].families(evidence.provider),
-        status=status,
-        soft=soft,
-        tokens=frozenset(tokens),
-        said=frozenset(said),
-        hits=evidence.hits,
-        param=evidence.param,
-        origin=evidence.origin,
-        bare=not tokens and (evidence.hits == BLANK or (not evidence.hits and evidence.size == 0)),
+        families,
+        status,
+        soft,
+        tokens,
+        said,
+        hits,
+        evidence.param,
+        evidence.origin,
+        not tokens and (hits == BLANK or (not hits and evidence.size == 0)),
     )
 
 
-def _matched(row: Row, context: Context) -> tuple[str, ...]:
+def _matched(one: Entry, context: Context) -> tuple[str, ...]:
     """What in the evidence made a row match."""
     found: list[str] = []
-    if row.statuses and context.status is not None:
+    if one.statuses and context.status is not None:
         found.append(str(context.status))
-    if row.tokens:
-        found += sorted(context.tokens.intersection(row.tokens))
-    if row.says:
-        wanted = _wanted(row.says)
-        found += [hit for hit in context.hits if hit in wanted or _group(hit) in wanted]
-    if row.params:
+    if one.tokens:
+        found += sorted(context.tokens & one.tokens)
+    if one.wanted:
+        found += [hit for hit in context.hits if hit in one.wanted or _group(hit) in one.wanted]
+    if one.row.params:
         found.append(f"param {context.param}")
     return tuple(found[:8])
 
@@ -131,7 +136,7 @@ def _names_reasoning(context: Context) -> bool:
     return "reasoning" in context.said or "reasoning" in param or "thinking" in param
 
 
-def _is_long(context: Context, flags: frozenset[str], wait_ms: int | None) -> bool:
+def _is_long(context: Context, flags: tuple[str, ...], wait_ms: int | None) -> bool:
     """Whether the window is long: a per-minute unit speaks against words such as "quota exceeded"."""
     per_day = any("perday" in token for token in context.tokens)
     if per_day or "long_window" in flags or (wait_ms is not None and wait_ms > _LONG_WAIT_MS):
@@ -147,44 +152,74 @@ def classify(
     `extra_rows` are the operator's, tried first (OURS-6); their text literals count only if the evidence was
     extracted with the same rows.
     """
-    context = _context(evidence, ruleset)
+    table = RULESETS[ruleset]
+    context = _context(evidence, table.families(evidence.provider))
     winners = ruleset_table(ruleset, extra_rows).matches(context)
     wait = effective_wait(evidence.waits)
     wait_ms = None if wait is None else wait.ms
     if winners:
-        row, *losers = winners
-        reason = row.reason or RULESETS[ruleset].nothing
+        won, *losers = winners
+        row = won.row
+        reason = row.reason or table.nothing
         name = row.id if row.reason is not None or row.flags else f"{NOTHING}.{row.id}"
-        flags = frozenset(row.flags)
-        kind = row.kind
+        flags, kind = row.flags, row.kind
+        matched, rules = _matched(won, context), row.rules
+        more = [rule for rule in _rules(won, losers, context, evidence) if rule not in rules]
+        if more:
+            rules = (*rules, *[rule for rule in more if rule in table.general])
     else:
-        row, losers, reason, name = None, [], RULESETS[ruleset].nothing, NOTHING
-        flags, kind = frozenset(), RefusalKind.GENERIC
-    limited = reason in (Failure.RATE_LIMIT, Failure.BILLING)
+        losers, reason, name = [], table.nothing, NOTHING
+        flags, kind = (), _GENERIC
+        matched, rules = (), table.nothing_rules
+    limited = reason in (_RATE_LIMIT, _BILLING)
     long_window = limited and _is_long(context, flags, wait_ms)
     return Reading(
         reason=reason,
         kind=kind,
         row=name,
-        matched=() if row is None else _matched(row, context),
+        rules=rules,
+        matched=matched,
         also_matched=tuple([_loser(one, context) for one in losers[:12]]),
         retry_after_ms=wait_ms,
         wait_source=None if wait is None else wait.source,
         long_window=long_window,
         missing_model="missing_model" in flags,
         size_ceiling="size_ceiling" in flags,
-        names_reasoning="names_reasoning" in flags or (reason is Failure.FORMAT and _names_reasoning(context)),
+        names_reasoning="names_reasoning" in flags or (reason is _FORMAT and _names_reasoning(context)),
         organisation_tpm="organisation_tpm" in flags
-        or (reason is Failure.RATE_LIMIT and "org" in context.said and "tpm" in context.said),
+        or (reason is _RATE_LIMIT and "org" in context.said and "tpm" in context.said),
         subscription="subscription" in flags or (limited and _is_subscription(context, wait_ms, evidence)),
         aborted="aborted" in flags,
         status=_shown_status(evidence, context, reason),
     )
 
 
-def _loser(row: Row, context: Context) -> str:
-    matched = _matched(row, context)
-    return f"{row.id} ({', '.join(matched)})" if matched else row.id
+def _loser(one: Entry, context: Context) -> str:
+    matched = _matched(one, context)
+    return f"{one.row.id} ({', '.join(matched)})" if matched else one.row.id
+
+
+def _rules(won: Entry, losers: list[Entry], context: Context, evidence: Evidence) -> list[str]:
+    """Rules that made the winner's evidence count, or put it before the others."""
+    reason = won.row.reason
+    rules: list[str] = []
+    if won.statuses:
+        if not context.soft:
+            rules.append("CLS-29")
+        elif reason is not None and not context.said.isdisjoint(_ENVELOPES):
+            rules.append("CLS-8")
+    elif won.coded:
+        if evidence.stage is _STREAM:
+            rules.append("CLS-20")
+        if any(one.row.reason is not reason and (one.generic or not one.coded) for one in losers):
+            rules.append("OURS-2")
+    elif won.wanted and any(one.generic and one.row.reason is not reason for one in losers):
+        rules.append("OURS-2")
+    if reason is _RATE_LIMIT and any(one.row.reason is _TIMEOUT for one in losers):
+        rules.append("CLS-26")
+    if "codex" in context.families and (won.coded or (won.statuses and context.soft)):
+        rules.append("CLS-30")
+    return rules
 
 
 def _shown_status(evidence: Evidence, context: Context, reason: Failure) -> int | None:
@@ -194,7 +229,7 @@ def _shown_status(evidence: Evidence, context: Context, reason: Failure) -> int 
 
 
 def _is_subscription(context: Context, wait_ms: int | None, evidence: Evidence) -> bool:
-    if any(w.source is WaitSource.SUBSCRIPTION_RESET and not w.ignored for w in evidence.waits):
+    if any(w.source is _SUBSCRIPTION_RESET and not w.ignored for w in evidence.waits):
         return True
     return "periodic" in context.said and wait_ms is not None and wait_ms >= _SUBSCRIPTION_WAIT_MS
 

@@ -51,6 +51,7 @@ def judge(draft: Draft, fact: CallFailed | CallUnknown, policy: Policy, ruleset:
         FailureClassified(
             rules=(
                 "OURS-5" if reading.row else "REC-8",
+                *reading.rules,
                 *spared(policy, ruleset, blame, verdict.selected_profile),
             ),
             turn=key,

@@ -204,6 +204,7 @@ def _answer(
         "retry_after_ms": reading.retry_after_ms,
         "wait_source": reading.wait_source,
         "row": reading.row,
+        "rules": reading.rules,
         "matched": reading.matched,
         "also_matched": reading.also_matched,
         "status": reading.status,
@@ -257,6 +258,8 @@ def _answer_one(given: dict[str, Any], own: tuple[OperatorRow, ...], *, as_json:
         return
     typer.echo(f"reason        {answer['reason'] or 'none (' + answer['label'] + ')'}")
     typer.echo(f"row           {reading.row}  {', '.join(reading.matched)}".rstrip())
+    if reading.rules:
+        typer.echo(f"rules         {', '.join(reading.rules)}")
     for loser in reading.also_matched:
         typer.echo(f"also matched  {loser}")
     if reading.retry_after_ms is not None:
@@ -278,7 +281,7 @@ def _list_rows(ruleset: str, own: tuple[OperatorRow, ...], *, as_json: bool) -> 
         return
     typer.echo(f"table {TABLE}, ruleset {ruleset}: rows in order, the first that matches wins")
     for one in own:
-        typer.echo(f"{one.id:32} {one.reason.value:20} (yours)")
+        typer.echo(f"{one.id:32} {one.reason.value:20} {'OURS-6':14} (yours)")
     for row in table.rows:
         asks = [f"status {_ranges(row.statuses)}"] if row.statuses else []
         asks += [f"provider {'/'.join(row.providers)}"] if row.providers else []
@@ -289,7 +292,8 @@ def _list_rows(ruleset: str, own: tuple[OperatorRow, ...], *, as_json: bool) -> 
         )
         asks += [f"said {' and '.join(row.says)}"] if row.says else []
         asks += [f"unless {' '.join(row.unless)}"] if row.unless else []
-        typer.echo(f"{row.id:32} {row.reason.value if row.reason else '-':20} {'; '.join(asks)}".rstrip())
+        reason, rules = row.reason.value if row.reason else "-", " ".join(row.rules) or "-"
+        typer.echo(f"{row.id:32} {reason:20} {rules:14} {'; '.join(asks)}".rstrip())
     typer.echo(f"phrases ({len(SAYS)} lines)")
     for line in SAYS:
         seen = f"  [{line.seen}]" if line.seen else ""

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 import msgspec
 
 from standby.engine.rows import ruleset_2026_04, ruleset_2026_10
-from standby.engine.rows.model import Context, Row, Table
+from standby.engine.rows.model import Context, Entry, Row, Table
 from standby.engine.rows.operator import OperatorTable, check_operator_rows
 from standby.engine.rows.phrases import Phrasebook, Say, say
 from standby.engine.rows.providers import FamilyFinder, families_containing, families_exact
@@ -28,6 +28,7 @@ __all__ = [
     "SAYS",
     "TABLE",
     "Context",
+    "Entry",
     "Row",
     "RulesetTable",
     "Say",
@@ -66,15 +67,25 @@ class RulesetTable(msgspec.Struct, frozen=True):
     """How provider ids are compared: whole, or by what they contain."""
     nothing: Failure
     """What is said when no row matches."""
+    nothing_rules: tuple[str, ...] = ()
+    """The rules that want it said."""
+    general: frozenset[str] = frozenset({"CLS-26", "OURS-2"})
+    """Rules that the ruleset has about what counts and what goes first, whichever row wins."""
 
 
-RULESETS = {
-    table.id: table
-    for table in (
-        RulesetTable("2026-10", ruleset_2026_10.ROWS, families_exact, Failure.UNCLASSIFIED),
-        RulesetTable("2026-04", ruleset_2026_04.ROWS, families_containing, Failure.UNKNOWN),
-    )
-}
+_WHERE_IT_STOOD = frozenset({"CLS-8", "CLS-20", "CLS-29", "CLS-30"})
+"""What the later document adds: where a status and a type were read, and that they last."""
+
+_2026_10 = RulesetTable(
+    "2026-10",
+    ruleset_2026_10.ROWS,
+    families_exact,
+    Failure.UNCLASSIFIED,
+    ("CLS-16",),
+    _WHERE_IT_STOOD | {"CLS-26", "OURS-2"},
+)
+_2026_04 = RulesetTable("2026-04", ruleset_2026_04.ROWS, families_containing, Failure.UNKNOWN)
+RULESETS = {table.id: table for table in (_2026_10, _2026_04)}
 
 
 @cache

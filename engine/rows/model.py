@@ -11,15 +11,20 @@ A row matches when every matcher that it fills in matches:
 
 The first matching row of a table wins; the later ones that match too are reported beside it (OURS-5). A row
 without a reason says that the evidence is understood and means nothing (`None`).
+
+A row that stands for a documented rule names it, so that a reading can tell by which rule it was made. A row
+that only says what a provider's own words or numbers mean names none, and one that belongs to providers names
+the rule that keeps it there (CLS-31) in any case.
 """
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
 from standby.events.vocabulary import Failure, Origin, RefusalKind
 
-__all__ = ["Context", "Row", "Table", "row"]
+__all__ = ["Context", "Entry", "Row", "Table", "row"]
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +49,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin | None = None
     kind: RefusalKind = RefusalKind.GENERIC
     flags: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    """Ids of the documented rules that the row stands for."""
     seen: str = ""
 
 
@@ -63,6 +70,7 @@ def row(
     statusless: bool = False,
     origin: Origin | None = None,
     kind: RefusalKind = RefusalKind.GENERIC,
+    rule: str = "",
     seen: str = "",
 ) -> Row:
     """A row, short to write: words are separated by spaces."""
@@ -81,18 +89,19 @@ def row(
         statusless=statusless,
         origin=origin,
         kind=kind,
+        rules=(*rule.split(), *(["CLS-31"] if providers else ())),
         seen=seen,
     )
 
 
-class Context(msgspec.Struct):
+class Context(msgspec.Struct, gc=False):
     """What rows are matched against: evidence in the form of sets."""
 
     families: frozenset[str]
     status: int | None
     soft: bool
-    tokens: frozenset[str]
-    said: frozenset[str]
+    tokens: AbstractSet[str]
+    said: AbstractSet[str]
     """Ids of hits and their groups."""
     hits: tuple[str, ...]
     param: str
@@ -100,17 +109,28 @@ class Context(msgspec.Struct):
     bare: bool
 
 
-class _Compiled(msgspec.Struct):
+class Entry(msgspec.Struct):
+    """A row of a table, with its matchers as sets."""
+
     row: Row
     number: int
     says: tuple[frozenset[str], ...]
+    wanted: frozenset[str]
+    """All that `says` names."""
     tokens: frozenset[str]
     unless: frozenset[str]
     providers: frozenset[str]
     statuses: frozenset[int]
     not_statuses: frozenset[int]
-    params: frozenset[str]
     guarded: bool
+    generic: bool
+    """Asks for a status and for nothing that was said: a drawer that a closer look may overrule (OURS-2)."""
+    coded: bool
+    """Asks for a structured code, which beats prose (OURS-2)."""
+
+
+_FEW = 3
+"""Up to so many statuses are a surer thing to file by than a phrase."""
 
 
 class Table:
@@ -118,22 +138,23 @@ class Table:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = tuple(rows)
-        self._by_said: dict[str, list[_Compiled]] = {}
-        self._by_token: dict[str, list[_Compiled]] = {}
-        self._by_status: dict[int, list[_Compiled]] = {}
-        self._always: list[_Compiled] = []
+        self._by_said: dict[str, list[Entry]] = {}
+        self._by_token: dict[str, list[Entry]] = {}
+        self._by_status: dict[int | None, list[Entry]] = {}
+        self._always: list[Entry] = []
         ids: set[str] = set()
         for number, one in enumerate(self.rows):
             if one.id in ids:
                 raise ValueError(f"row id used twice: {one.id}")
             ids.add(one.id)
-            self._file(_compiled(one, number))
+            self._file(_entry(one, number))
 
-    def _file(self, one: _Compiled) -> None:
-        if one.says:
+    def _file(self, one: Entry) -> None:
+        few = 0 < len(one.statuses) <= _FEW
+        if one.says and not few:
             for word in one.says[0]:
                 self._by_said.setdefault(word, []).append(one)
-        elif one.tokens:
+        elif one.tokens and not few:
             for token in one.tokens:
                 self._by_token.setdefault(token, []).append(one)
         elif one.statuses:
@@ -142,51 +163,52 @@ class Table:
         else:
             self._always.append(one)
 
-    def matches(self, context: Context) -> list[Row]:
+    def matches(self, context: Context) -> list[Entry]:
         """All rows that match, the winner first."""
-        found: dict[int, _Compiled] = {}
-        candidates: list[_Compiled] = list(self._always)
+        candidates = [*self._always, *self._by_status.get(context.status, ())]
         for word in self._by_said.keys() & context.said:
             candidates += self._by_said[word]
         for token in self._by_token.keys() & context.tokens:
             candidates += self._by_token[token]
-        if context.status is not None:
-            candidates += self._by_status.get(context.status, ())
-        for one in candidates:
-            if one.number not in found and _is_match(one, context):
-                found[one.number] = one
-        return [found[number].row for number in sorted(found)]
+        found = {one.number: one for one in candidates if _is_match(one, context)}
+        return [found[number] for number in sorted(found)]
 
 
-def _compiled(one: Row, number: int) -> _Compiled:
-    guarded = bool(one.soft is not None or one.bare or one.statusless or one.origin or one.params or one.types)
-    return _Compiled(
+def _entry(one: Row, number: int) -> Entry:
+    says = tuple(frozenset(entry.split("|")) for entry in one.says)
+    return Entry(
         row=one,
         number=number,
-        says=tuple(frozenset(entry.split("|")) for entry in one.says),
+        says=says,
+        wanted=frozenset().union(*says),
         tokens=frozenset(one.tokens),
         unless=frozenset(one.unless),
         providers=frozenset(one.providers),
         statuses=frozenset(one.statuses),
         not_statuses=frozenset(one.not_statuses),
-        params=frozenset(one.params),
-        guarded=guarded,
+        guarded=bool(
+            one.soft is not None or one.bare or one.statusless or one.origin or one.params or one.types
+        ),
+        generic=bool(one.statuses and not (one.says or one.tokens or one.params)),
+        coded=bool(one.tokens and not one.says),
     )
 
 
-def _is_match(one: _Compiled, context: Context) -> bool:
-    if one.statuses and context.status not in one.statuses:
+def _is_match(one: Entry, context: Context) -> bool:
+    status = context.status
+    if one.statuses and status not in one.statuses:
         return False
-    if one.not_statuses and context.status in one.not_statuses:
+    if one.not_statuses and status in one.not_statuses:
         return False
     if one.providers and one.providers.isdisjoint(context.families):
         return False
     if one.tokens and one.tokens.isdisjoint(context.tokens):
         return False
+    said = context.said
     for alternatives in one.says:
-        if alternatives.isdisjoint(context.said):
+        if alternatives.isdisjoint(said):
             return False
-    if one.unless and not (one.unless.isdisjoint(context.said) and one.unless.isdisjoint(context.tokens)):
+    if one.unless and not (one.unless.isdisjoint(said) and one.unless.isdisjoint(context.tokens)):
         return False
     return not one.guarded or _passes_guards(one.row, context)
 

@@ -75,6 +75,7 @@ def _row(one: OperatorRow) -> Row:
         says=(one.id,) if one.text else (),
         kind=one.kind,
         flags=one.flags,
+        rules=("OURS-6",),
         seen=one.note,
     )
 

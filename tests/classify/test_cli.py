@@ -36,6 +36,8 @@ def test_many_failures_answered_in_order_with_their_ids() -> None:
     first = found[0]
     assert {"reason", "retry_after_ms", "row", "also_matched", "table"} <= first.keys()
     assert (first["reason"], first["row"]) == ("billing", "billing.code")
+    assert "OURS-2" in first["rules"]
+    assert all(isinstance(answer["rules"], list) for answer in found)
     assert isinstance(first["also_matched"], list)
 
 
@@ -119,6 +121,7 @@ def test_one_failure_by_flags() -> None:
     assert result.exit_code == 0
     assert "reason        billing" in result.stdout
     assert "row           billing.code  insufficientquota" in result.stdout
+    assert "rules         OURS-2\n" in result.stdout
     assert "also matched  rate.status (429)" in result.stdout
     assert "3000 ms, by retry_after" in result.stdout
 
@@ -131,6 +134,8 @@ def test_one_failure_as_json_from_standard_input() -> None:
 def test_nothing_recognised_for_people() -> None:
     result = run("--body", "some random error")
     assert "reason        none (unclassified)" in result.stdout
+    assert "rules         CLS-16" in result.stdout
+    assert "rules   " not in run("--code", "insufficient_quota").stdout, "nothing to show"
 
 
 @pytest.mark.parametrize(
@@ -170,9 +175,11 @@ def test_the_tables_are_listed() -> None:
     result = run("--rows")
     assert result.exit_code == 0
     assert "billing.code" in result.stdout
+    (payment,) = [line.split() for line in result.stdout.splitlines() if line.startswith("402.payment ")]
+    assert payment == ["402.payment", "billing", "CLS-13", "status", "402"]
     assert "insufficient ~3 credit|balance|fund" in result.stdout
     listing = json.loads(run("--rows", "--json", "--ruleset", "2026-04").stdout)
     assert listing["ruleset"] == "2026-04"
-    assert any(row["id"] == "04.429" for row in listing["rows"])
+    assert {row["id"]: row["rules"] for row in listing["rows"]}["04.429"] == ["CLS-1"]
     assert len(listing["phrases"]) > 100
     assert "insufficientquota" in listing["codes"]["billing"]
