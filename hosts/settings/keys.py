@@ -49,7 +49,7 @@ def _consent(cell: cells.Cell) -> object:
 
 # fmt: off
 KEYS: Final = (
-    # ---- models and agents: the documented keys --------------------------------------------------------------
+    # ---- models and agents: the documented keys (CFG-5) ------------------------------------------------------
     Key("agents.defaults.model", cells.model, "policy.models.primary",
         "The model of every turn that selects none, as provider/model (SEL-1)."),
     Key("agents.defaults.model.primary", cells.model, "policy.models.primary",
@@ -87,7 +87,7 @@ KEYS: Final = (
     Key("auth.profiles.*.email", cells.email, "emails.{0}",
         "The account, for people to read."),
 
-    # ---- retries ---------------------------------------------------------------------------------------------
+    # ---- retries (CFG-5) -------------------------------------------------------------------------------------
     Key("retry.provider.maxRetries", _COUNT, "policy.recovery.max_retries",
         "Retries of the same model after any transient failure; 0 makes none (REC-4)."),
     Key("retry.provider.maxRetryDelayMs", cells.milliseconds, "policy.recovery.max_retry_delay_ms",
@@ -202,7 +202,7 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
 PASSED_OVER: Final[dict[str, str]] = {
     "auth.cooldowns": "has no effect: the rules of 2026-10 have their windows and ladders built in (CFG-3)",
     "agents.defaults.embeddedAgent.cyberFailover": (
-        "has no effect: this version never retries a refusal with another access program (CYB-4)"
+        "has no effect: this version never retries a refusal with another access program (CFG-5, CYB-4)"
     ),
 }
 

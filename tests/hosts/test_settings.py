@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from standby.engine.steps import CallModel, Settled
 from standby.events.evidence import OperatorRow
 from standby.events.policy import (
     AgentModels,
@@ -26,6 +27,7 @@ from standby.events.policy import (
 from standby.events.vocabulary import CredentialKind, Failure, RefusalKind
 from standby.hosts.providers.values import Wire
 from standby.hosts.settings import KEYS, ProviderSettings, Settings, load_settings, parse_settings
+from tests.harness import World
 
 # A text for each key of the table; its last line is the one that uses the key.
 ROW = '[[standby.rows]]\nid = "r"\nreason = "billing"\ntext = ["no money"]\n'
@@ -208,7 +210,7 @@ text = ["no money"]
 """
 
 
-@pytest.mark.rule("CFG-1", "CFG-4", "OURS-13", "OURS-7")
+@pytest.mark.rule("CFG-1", "CFG-4", "CFG-5", "OURS-13", "OURS-7")
 def test_a_file_becomes_a_policy() -> None:
     settings = parse_settings(WHOLE)
     llama = "groq/llama"
@@ -268,6 +270,39 @@ def test_a_file_becomes_a_policy() -> None:
     assert settings.emails == {"openai:b@example.org": "b@example.org"}
     assert (settings.request_timeout_ms, settings.evidence_bytes, settings.synchronous) == (5000, 100, "normal")
     assert settings.warnings == ()
+
+
+DOCUMENTED = """
+[agents.defaults]
+model = { primary = "openai/gpt-a", fallbacks = ["groq/llama"] }
+timeoutSeconds = 90
+embeddedAgent.cyberFailover = "ask"
+[agents.entries.coder]
+model = "anthropic/beta"
+[retry.provider]
+maxRetries = 2
+maxRetryDelayMs = 5_000
+timeoutMs = 7_000
+"""
+
+
+@pytest.mark.rule("CFG-5")
+def test_the_documented_keys_of_agents_and_retries_decide_a_turn() -> None:
+    settings = parse_settings(DOCUMENTED)
+    assert settings.request_timeout_ms == 7_000
+    (warning,) = settings.warnings
+    assert "agents.defaults.embeddedAgent.cyberFailover: has no effect" in warning
+    w = World(settings.policy, {"openai": ["openai:one"], "anthropic": ["anthropic:one"], "groq": ["groq:one"]})
+    turn = w.turn(agent="coder")
+    assert isinstance(turn.step, CallModel)
+    assert (turn.step.model, turn.step.timeout_ms) == ("anthropic/beta", 90_000)
+    ended = w.give_up(turn, "server_error")
+    assert isinstance(ended, Settled), "an agent's own model is strict"
+    assert [one.model for one in turn.state.attempts] == ["anthropic/beta"] * 3, "one call and two retries"
+    other = w.turn("other")
+    step = w.fail(other, "rate_limit", retry_after=6)
+    assert isinstance(step, CallModel), "six seconds are more than is waited for"
+    assert step.model == "groq/llama"
 
 
 def test_an_empty_file_leaves_everything_to_the_ruleset() -> None:
