@@ -1,6 +1,7 @@
 """What rule tests are written with.
 
-`World` is a log in memory on a virtual clock, driven through the public service. `given().when().then()` is for examples that start from facts: the decisions that follow are compared in full, or by what is named.
+`World` is a log in memory on a virtual clock, driven through the public service. `given().when().then()` is for
+examples that start from facts: the decisions that follow are compared in full, or by what is named.
 """
 
 from __future__ import annotations

@@ -268,7 +268,7 @@ def test_a_refused_report_costs_no_second_reading_of_the_log(
             core.submit(CallSucceeded(turn="t-none", attempt=1, started_ms=1, effects=Effects.NONE))
         core.adopt(Policy(models=ModelChain(primary="openai/alpha")))
         assert core.view is view
-        with pytest.raises(RuntimeError), core.group():
+        with pytest.raises(RuntimeError), core.group():  # noqa: PT012 - the block is what fails
             core.adopt(Policy(models=ModelChain(primary="openai/beta")))
             raise RuntimeError("the caller fails")
         core.adopt(Policy(models=ModelChain(primary="openai/gamma")))
