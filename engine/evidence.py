@@ -125,8 +125,10 @@ def _status_of(reply: Reply, pieces: Pieces, folded: Iterable[str]) -> tuple[int
 
 
 def _clean_code(value: str, secrets: Collection[str]) -> str:
-    """A code fit to be kept; a name of plain words needs no masking."""
+    """A code fit to be kept: half characters cannot be stored; a name of plain words needs no masking."""
     value = value.strip()[:_MAX_CODE]
+    if not value.isascii():
+        value = value.encode("utf-8", "replace").decode()
     if not secrets and value.replace("_", "").replace(" ", "").isalpha():
         return value
     return mask(value, secrets)

@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from email.utils import parsedate_to_datetime
 
 from standby.events.evidence import StatedWait
 from standby.events.vocabulary import WaitSource
@@ -144,6 +143,8 @@ def _date_ms(text: str, hours_east: int = 0) -> float | None:
             if moment.tzinfo is None:
                 moment = moment.replace(tzinfo=timezone(timedelta(hours=hours_east)))
         else:
+            from email.utils import parsedate_to_datetime  # brings half the network library along
+
             moment = parsedate_to_datetime(text)
             if moment.tzinfo is None:
                 moment = moment.replace(tzinfo=UTC)
@@ -223,7 +224,7 @@ def _header_waits(headers: Mapping[str, str], received_ms: int) -> tuple[list[St
     found: list[StatedWait] = []
     windows: list[StatedWait] = []
     for name, value in headers.items():
-        if "retry" not in name and "reset" not in name:
+        if ("retry" not in name and "reset" not in name) or not name.isascii():
             continue
         if name in ("retry-after-ms", "x-ms-retry-after-ms", "x-retry-after-ms"):
             ms = duration_ms(value, unit_ms=1)

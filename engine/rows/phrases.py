@@ -13,12 +13,14 @@ looked for letter by letter, with `~` allowing eight letters between.
 
 Finding is literal-first: every pattern is filed under its rarest mandatory word, and only patterns whose word
 occurs in the reply are tried at all; of those, only the ones whose other mandatory words occur too. What is
-tried then is a regular expression without nesting, with bounded gaps, over words of bounded length.
+tried then is a regular expression without nesting, with bounded gaps, over words of bounded length. Each is
+compiled when it is first tried: a reply asks for a dozen of five hundred, and a process for not many more.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 from itertools import chain
 
 import msgspec
@@ -56,17 +58,39 @@ class _Element(msgspec.Struct, frozen=True):
     optional: bool = False
 
 
+class _Regex:
+    """A regular expression that is compiled when it is first searched with."""
+
+    __slots__ = ("expression", "search")
+
+    def __init__(self, expression: Callable[[], str]) -> None:
+        self.expression = expression
+        self.search: Callable[[str], re.Match[str] | None] = self._first
+
+    def _first(self, text: str) -> re.Match[str] | None:
+        self.search = re.compile(self.expression(), re.MULTILINE).search
+        return self.search(text)
+
+
 class _Pattern(msgspec.Struct):
-    """A compiled pattern; `literal` when plain text suffices, else `regex`."""
+    """A pattern taken apart; `literal` when plain text suffices, else `regex`."""
 
     index: int
     literal: str = ""
-    regex: re.Pattern[str] | None = None
+    regex: _Regex | None = None
     need: frozenset[str] = frozenset()
-    any_of: tuple[frozenset[str], ...] = ()
-    """For each position with alternatives the words of which one must occur."""
+    choices: tuple[tuple[str, ...], ...] = ()
+    """Sets of words of which one must occur, one set a mandatory element of the pattern."""
     pieces: tuple[str, ...] = ()
     """For scripts without spaces: what has to occur at all."""
+
+
+_ANY_NUMBER = _Element((("#",),))
+
+
+@lru_cache(maxsize=4096)
+def _base(option: str) -> tuple[str, ...]:
+    return tuple(words_of(option.replace("+", " ")))
 
 
 def _elements(pattern: str) -> list[_Element | int | str]:
@@ -78,12 +102,11 @@ def _elements(pattern: str) -> list[_Element | int | str]:
         elif piece[0] == "~":
             found.append(int(piece[1:] or _GAP))
         elif piece == "#":
-            found.append(_Element((("#",),)))
+            found.append(_ANY_NUMBER)
         else:
             optional = piece.endswith("?")
             options = piece.rstrip("?").split("|")
-            words = tuple(tuple(words_of(option.replace("+", " "))) for option in options)
-            found.append(_Element(words, optional))
+            found.append(_Element(tuple(map(_base, options)), optional))
     return found
 
 
@@ -104,49 +127,43 @@ def _expression(elements: Iterable[_Element | int | str]) -> str:
     return "".join(parts) + r"(?= |$)"
 
 
-def _compile(pattern: str, index: int) -> _Pattern:
+def _dense_expression(pieces: Iterable[str]) -> str:
+    return rf"[^\n]{{0,{_DENSE_GAP}}}?".join(map(re.escape, pieces))
+
+
+def _taken_apart(pattern: str, index: int) -> _Pattern:
     if not pattern.isascii():
         pieces = tuple(piece.replace(" ", "") for piece in fold(pattern).split("~"))
-        gap = rf"[^\n]{{0,{_DENSE_GAP}}}?"
-        return _Pattern(index, regex=re.compile(gap.join(map(re.escape, pieces))), pieces=pieces)
+        return _Pattern(index, regex=_Regex(partial(_dense_expression, pieces)), pieces=pieces)
     elements = _elements(pattern)
     solid = [e for e in elements if isinstance(e, _Element) and not e.optional]
+    choices = _anchor_choices(solid)
     single = [e.alternatives[0] for e in solid if len(e.alternatives) == 1]
     need = frozenset(word for words in single for word in words if word != "#")
     if len(single) == len(elements) and not any("#" in words for words in single):
-        return _Pattern(index, literal=" " + " ".join(chain(*single)) + " ", need=need)
-    any_of = tuple(frozenset(words) for words in _anchor_choices(pattern) if len(words) > 1)
-    regex = re.compile(_expression(elements), re.MULTILINE)
-    return _Pattern(index, regex=regex, need=need, any_of=any_of)
+        return _Pattern(index, " " + " ".join(chain(*single)) + " ", None, need, choices)
+    return _Pattern(index, "", _Regex(partial(_expression, elements)), need, choices)
 
 
-def _anchor_choices(pattern: str) -> list[tuple[str, ...]]:
-    """Sets of words of which one must occur, one set a mandatory element of the pattern."""
+def _anchor_choices(solid: Iterable[_Element]) -> tuple[tuple[str, ...], ...]:
     choices: list[tuple[str, ...]] = []
-    for element in _elements(pattern):
-        if isinstance(element, _Element) and not element.optional:
-            words = tuple(
-                max((w for w in words if w != "#"), key=len, default="") for words in element.alternatives
-            )
-            if all(words):
-                choices.append(words)
-    return choices
+    for element in solid:
+        words = [max((w for w in words if w != "#"), key=len, default="") for words in element.alternatives]
+        if all(words):
+            choices.append(tuple(words))
+    return tuple(choices)
 
 
-_Search = Callable[[str], re.Match[str] | None]
-_Filed = tuple[int, frozenset[str], str, tuple[frozenset[str], ...], _Search | None]
+_Filed = tuple[int, frozenset[str], str, tuple[frozenset[str], ...], _Regex | None]
 """A pattern under one of its words, as a bare tuple: dozens of them are gone through for each reply."""
 
 
 def _filed(pattern: _Pattern, word: str) -> _Filed:
     """The pattern without what the word that it is filed under already says."""
-    any_of = tuple(words for words in pattern.any_of if word not in words)
-    search = None if pattern.regex is None else pattern.regex.search
-    return pattern.index, pattern.need - {word}, pattern.literal, any_of, search
-
-
-def _search(pattern: _Pattern, text: str) -> bool:
-    return pattern.regex is not None and pattern.regex.search(text) is not None
+    any_of = tuple(frozenset(words) for words in pattern.choices if len(words) > 1 and word not in words)
+    if pattern.regex is None:
+        any_of = ()
+    return pattern.index, pattern.need - {word}, pattern.literal, any_of, pattern.regex
 
 
 class Phrasebook:
@@ -158,29 +175,27 @@ class Phrasebook:
         if len(self._order) != len(self.says):
             doubles = [id for id, times in Counter(s.id for s in says).items() if times > 1]
             raise ValueError(f"phrase ids used twice: {', '.join(doubles)}")
-        pairs = [(number, text) for number, line in enumerate(says) for text in line.patterns]
-        spaced = [(number, text) for number, text in pairs if text.isascii()]
-        choices = {text: _anchor_choices(text) for _, text in spaced}
-        common = Counter(word for options in choices.values() for words in options for word in words)
+        patterns = [_taken_apart(text, number) for number, line in enumerate(says) for text in line.patterns]
+        self._dense = [pattern for pattern in patterns if pattern.pieces]
+        spaced = [pattern for pattern in patterns if not pattern.pieces]
+        common = Counter(word for pattern in spaced for words in pattern.choices for word in words)
         self._by_word: dict[str, list[_Filed]] = {}
-        for number, text in spaced:
-            if not choices[text]:
-                raise ValueError(f"pattern {text!r} of {says[number].id} has no word to look it up by")
-            compiled = _compile(text, number)
-            anchors = min(choices[text], key=lambda words: sum(common[w] for w in words))
+        for pattern in spaced:
+            if not pattern.choices:
+                raise ValueError(f"a pattern of {says[pattern.index].id} has no word to look it up by")
+            anchors = min(pattern.choices, key=lambda words: sum([common[w] for w in words]))
             for word in dict.fromkeys(anchors):
-                self._by_word.setdefault(word, []).append(_filed(compiled, word))
-        self._dense = [_compile(text, number) for number, text in pairs if not text.isascii()]
+                self._by_word.setdefault(word, []).append(_filed(pattern, word))
 
     def find(self, words: Words) -> tuple[str, ...]:
         """Ids of all lines that occur, in table order."""
         found: set[int] = set()
         unique, flat = words.unique, words.flat
         for word in self._by_word.keys() & unique:
-            for index, need, literal, any_of, search in self._by_word[word]:
+            for index, need, literal, any_of, regex in self._by_word[word]:
                 if index in found or not need <= unique:
                     continue
-                if search is None:
+                if regex is None:
                     if literal in flat:
                         found.add(index)
                     continue
@@ -188,11 +203,12 @@ class Phrasebook:
                     if alternatives.isdisjoint(unique):
                         break
                 else:
-                    if search(flat):
+                    if regex.search(flat):
                         found.add(index)
         dense = words.dense
         if dense:
             for pattern in self._dense:
-                if all(piece in dense for piece in pattern.pieces) and _search(pattern, dense):
+                regex = pattern.regex
+                if regex and all(piece in dense for piece in pattern.pieces) and regex.search(dense):
                     found.add(pattern.index)
         return tuple([self.says[number].id for number in sorted(found)])

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from standby.engine.classify import classify, read
@@ -249,3 +250,23 @@ def test_hostile_objects_do_not_raise() -> None:
     for body in (ring, {1: {2: 3}}, [[[[]]]], {"error": {None: 1}}, object(), {"message": b"x"}, 1.5, True):
         extracted = extract(Reply(body=body))
         assert isinstance(extracted.text, str)
+
+
+HALF = json.loads('"bad \\ud800"')
+"""Half a character, as JSON may spell it: text that no store can take."""
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(code=HALF),
+        Reply(error_type=HALF),
+        Reply(param=HALF),
+        Reply(provider="openai", body={"error": {"code": HALF, "type": HALF, "param": HALF, "message": HALF}}),
+        Reply(headers={"x-ratelimit-\ud800reset": "1", "x-ratelimit-\ud800remaining": "0"}),
+    ],
+    ids=["code", "type", "param", "body", "header"],
+)
+def test_half_characters_do_not_get_into_evidence(reply: Reply) -> None:
+    evidence = extract(reply).evidence
+    assert msgspec.json.decode(msgspec.json.encode(evidence), type=Evidence) == evidence
