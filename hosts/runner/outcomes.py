@@ -22,7 +22,7 @@ __all__ = ["TurnResult", "failed", "failed_here", "failure_of", "get_ready_to_re
 
 @cache
 def get_ready_to_read() -> None:
-    """Build the tables that failures are read with, once in a process. It takes some tenths of a second, which
+    """Build the tables that failures are read with, once in a process. That takes hundredths of a second, which
     nobody should spend under the log's write lock."""
     read(Reply(status=500))
 
