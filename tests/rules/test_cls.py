@@ -68,5 +68,6 @@ def test_overload_and_server_failures_get_advice_that_fits_what_passes(status: i
         else:
             w.fail(turn, reply(status, body))
     told = failure_message(turn.state, w.now_ms)
-    assert "Please try again in a few minutes." in told
+    what = "are overloaded" if status == 529 else "have trouble right now"
+    assert told == f"⚠️ The providers {what}. Please try again in a few minutes."
     assert "rack 7" not in told
