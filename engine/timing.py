@@ -2,10 +2,11 @@
 
 Sources, from the surest: `retry-after-ms` and `Retry-After` headers (seconds or an HTTP date), Google's
 `RetryInfo.retryDelay`, fields of the body (`retry_after`, `resets_in_seconds`, `resets_at`), and the text
-("Please try again in 6s", "Please retry in 32.8s", "reset after 18h31m10s", "in 58 hours"). Among these
-explicit ones the longest wins. Only when none of them says anything does the reset of an *exhausted* bucket
-count (`x-ratelimit-reset-*`, `anthropic-ratelimit-*-reset` and their likes); the reset of a bucket that still
-has something left says when it will be full again, which is no wait at all (TIME-2, TIME-5).
+("Please try again in 6s", "Please retry in 32.8s", "reset after 18h31m10s", "in 58 hours", "access
+on 2026-12-01 at 00:00 UTC"). Among these explicit ones the longest wins. Only when none of them says anything
+does the reset of an *exhausted* bucket count (`x-ratelimit-reset-*`, `anthropic-ratelimit-*-reset` and their
+likes); the reset of a bucket that still has something left says when it will be full again, which is no wait
+at all (TIME-2, TIME-5).
 
 Everything is turned into whole milliseconds from the moment at which the reply came, rounded up. What cannot
 be a wait (negative, not a number, over 31 days, a header that is no time) is recorded with `ignored`.
@@ -14,8 +15,8 @@ be a wait (negative, not a number, over 31 days, a header that is no time) is re
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime, timedelta, timezone
 
+from standby.engine.moments import CLOCK, HTTP_DATE, ISO_DATE, NAMED_DATE, clock_ms, date_ms, named_date_ms
 from standby.events.evidence import StatedWait
 from standby.events.vocabulary import WaitSource
 
@@ -50,8 +51,8 @@ _UNIT = (
 )
 _SPAN = rf"{_NUMBER}\s?{_UNIT}(?:(?:,|\s|and|und|y){{0,5}}{_NUMBER}\s?{_UNIT}){{0,5}}"
 _TIGHT = r"(?:\d{1,6}(?:\.\d{1,9})?(?:ms|h|m|s|d|w)){1,6}(?![a-z0-9])"
-_ISO = r"\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:\s?(?:z|utc|gmt|[+-]\d\d:?\d\d)(?![a-z]))?"
-_HTTP_DATE = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}, ?\d\d[ -][a-z]{3}[ -]\d{2,4} \d\d:\d\d:\d\d gmt"
+_CLOCK_SPAN = r"(?:\d{1,3}\.)?\d\d:\d\d:\d\d(?![\d:])"
+"""Days, hours, minutes and seconds as .NET writes them: `10.05:03:02`."""
 _TOKENS = re.compile(rf"({_NUMBER})\s?({_UNIT})")
 _WHOLE_SPAN = re.compile(rf"\s*(?:{_TIGHT}|{_SPAN})\s*")
 _TIGHT_TOKENS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)(ms|h|m|s|d|w)")
@@ -72,6 +73,8 @@ _TRIGGERS = {
     "renew": ("renew",),
     "renews": ("renew",),
     "refill": ("refill",),
+    "replenished": ("replenish",),
+    "regain": ("regain access",),
     "waiting": ("wait",),
 }
 """Word that must occur -> the texts that a stated wait may follow."""
@@ -79,9 +82,11 @@ _AFTER_TRIGGER = re.compile(
     r"(?:ing|s|ed)?(?:[\s:=_\"'*\-]{1,4}(?:request|again|after|in|for|within|at|on|about|approximately|around"
     r"|least|your|the|this|next|another|it|seconds|secs|ms|until|time|automatically|limit|down)){0,5}"
     r"[\s:=\"'*(~≈]{0,4}"
-    rf"(?:(?P<iso>{_ISO})|(?P<http>{_HTTP_DATE})|(?P<tight>{_TIGHT})|(?P<span>{_SPAN})"
+    rf"(?:(?P<iso>{ISO_DATE})|(?P<http>{HTTP_DATE})|(?P<named>{NAMED_DATE})"
+    # After "at" this would be a time of day in nobody knows whose zone.
+    rf"|(?<=in )(?P<clockspan>{_CLOCK_SPAN})|(?P<tight>{_TIGHT})|(?P<span>{_SPAN})"
     r"|(?P<one>(?:an?|one) (?P<unit>second|minute|hour|day|week))\b"
-    r"|(?P<clock>\d{1,2}(?::\d\d)?\s?(?:am|pm)?\s?\(?(?:utc|gmt)\)?)"
+    rf"|(?P<clock>{CLOCK})"
     rf"|(?P<bare>-?{_NUMBER})(?=\s*(?:$|[.,;)\]\"'}}|\n])))"
 )
 _PLAIN = re.compile(
@@ -89,9 +94,8 @@ _PLAIN = re.compile(
 )
 """The commonest form, tried before the whole grammar: "again in 6s", "retry after 9 seconds"."""
 _CHINESE = re.compile(rf"(?P<span>{_SPAN})\s?(?:之?后|以后|后再|内)")
-_CHINESE_DATE = re.compile(rf"(?:将在|将于|于|在)\s?(?P<iso>{_ISO})\s?(?:重置|恢复|刷新|解除)")
+_CHINESE_DATE = re.compile(rf"(?:将在|将于|于|在)\s?(?P<iso>{ISO_DATE})\s?(?:重置|恢复|刷新|解除)")
 _PIPE_EPOCH = re.compile(r"limit reached\|(\d{10})(?!\d)")
-_CLOCK = re.compile(r"(\d{1,2})(?::(\d\d))?\s?(am|pm)?")
 _MAX_TEXT_TRIES = 12
 
 
@@ -133,26 +137,6 @@ def duration_ms(text: str, *, unit_ms: int = 1000) -> float | None:
     return None
 
 
-def _date_ms(text: str, hours_east: int = 0) -> float | None:
-    """Epoch ms of a date in ISO or HTTP form. A date without a zone is `hours_east` hours ahead of UTC."""
-    text = text.strip()
-    try:
-        if text[:4].isdigit():
-            plain = text.lower().replace("utc", "z").replace("gmt", "z").replace(" z", "z")
-            moment = datetime.fromisoformat(plain.upper())
-            if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=timezone(timedelta(hours=hours_east)))
-        else:
-            from email.utils import parsedate_to_datetime  # brings half the network library along
-
-            moment = parsedate_to_datetime(text)
-            if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=UTC)
-        return moment.timestamp() * 1000
-    except (ValueError, OverflowError, IndexError, TypeError):
-        return None
-
-
 def _until(moment_ms: float | None, received_ms: int) -> float | None:
     """A moment as a wait; one that has passed is no wait, and without a clock there is none to be had."""
     if moment_ms is None or not received_ms:
@@ -180,7 +164,7 @@ def _retry_after(value: str, name: str, received_ms: int) -> StatedWait | None:
             return _wait(_RETRY_AFTER, span, name)
         left = _until(moment, received_ms)
     else:
-        moment = _date_ms(value)
+        moment = date_ms(value)
         if moment is None:
             return StatedWait(_RETRY_AFTER, 0, name, True)
         left = _until(moment, received_ms)
@@ -191,7 +175,7 @@ def _reset_ms(value: str, received_ms: int) -> float | None:
     """A bucket's reset in any of the forms in use: a span, seconds, epoch seconds or ms, a date."""
     span = duration_ms(value)
     if span is None:
-        return _until(_date_ms(value), received_ms)
+        return _until(date_ms(value), received_ms)
     moment = _epoch_ms(span / 1000)
     return span if moment is None else _until(moment, received_ms)
 
@@ -285,7 +269,7 @@ def _field_wait(name: str, value: object, received_ms: int, hours_east: int) -> 
         ms = duration_ms(str(value)[:60], unit_ms=_RELATIVE[name])
     else:
         number = duration_ms(str(value)[:60])
-        moment = _date_ms(str(value)[:60], hours_east) if number is None else _epoch_ms(number / 1000)
+        moment = date_ms(str(value)[:60], hours_east) if number is None else _epoch_ms(number / 1000)
         ms = _until(moment, received_ms)
         if moment is not None and ms is None:
             return None
@@ -297,29 +281,23 @@ def _field_wait(name: str, value: object, received_ms: int, hours_east: int) -> 
 # --- text -------------------------------------------------------------------------------------------------
 
 
-def _clock_ms(text: str, received_ms: int) -> float | None:
-    """The next time of day that is meant by "10pm (UTC)" or "00:00 UTC"."""
-    match = _CLOCK.match(text)
-    if match is None or not received_ms:
-        return None
-    hour, minute = int(match[1]), int(match[2] or 0)
-    if match[3]:
-        hour = hour % 12 + (12 if match[3] == "pm" else 0)
-    day = 86_400_000
-    return float((hour * 3_600_000 + minute * 60_000 - received_ms % day) % day)
-
-
 def _matched_ms(match: re.Match[str], received_ms: int, hours_east: int) -> float | None:
     kind = match.lastgroup or ""
     value = match[kind]
     if kind in ("iso", "http"):
-        return _until(_date_ms(value, hours_east), received_ms)
+        return _until(date_ms(value, hours_east), received_ms)
+    if kind == "named":
+        return _until(named_date_ms(value, received_ms), received_ms)
     if kind in ("tight", "span"):
         return _span_ms(value)
+    if kind == "clockspan":
+        days, _, clock = value.rpartition(".")
+        h, m, sec = map(int, clock.split(":"))
+        return float((((int(days or 0) * 24 + h) * 60 + m) * 60 + sec) * 1000)
     if kind == "one":
         return float(_UNIT_MS[match["unit"]])
     if kind == "clock":
-        return _clock_ms(value, received_ms)
+        return clock_ms(value, received_ms)
     number = float(value)
     moment = _epoch_ms(number)
     if moment is not None:
@@ -378,7 +356,7 @@ def waits_of(
     windows: list[StatedWait] = []
     if headers:
         if not received_ms and "date" in headers:
-            received_ms = int(_date_ms(headers["date"]) or 0)
+            received_ms = int(date_ms(headers["date"]) or 0)
         found, windows = _header_waits(headers, received_ms)
     fields = list(fields)
     relative = bool(fields) and any(name in _RELATIVE for name, _ in fields)

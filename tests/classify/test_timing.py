@@ -76,6 +76,11 @@ def test_headers(headers: dict[str, str], ms: int) -> None:
         ("请5分钟后再试", 300_000),
         ("ｐｌｅａｓｅ　ｒｅｔｒｙ　ｉｎ　６ｓ", 6_000),
         ("Claude AI usage limit reached|1772000060", 60_000),
+        ("You will regain access on 2026-03-01 at 00:00 UTC.", 323_200_000),
+        ("try again at Mar 1st, 2026 3:08 PM UTC", 377_680_000),
+        ("resets Feb 26 at 12am (UTC)", 64_000_000),
+        ("Quota will be replenished in 10.05:03:02.", 882_182_000),
+        ("Quota will be replenished in 00:00:42", 42_000),
     ],
 )
 def test_running_text(text: str, ms: int) -> None:
@@ -95,6 +100,14 @@ def test_running_text(text: str, ms: int) -> None:
         "available models: 12",
         "reset your password",
         "limit 30000, used 29000",
+        # Moments in nobody knows whose zone, or in one that needs the machine's own table.
+        "try again at Mar 1st, 2026 3:08 PM",
+        "try again at Mar 1st, 2026 3:08 PM UTC+2",
+        "resets at 3pm (America/New_York)",
+        "resets Mar 1 at 3pm (Europe/Berlin)",
+        "reset at 10:00:00",
+        "resets at 3pm (UTC+2)",
+        "try again at Feb 31, 2026 3:08 PM UTC",
     ],
 )
 def test_text_without_a_wait(text: str) -> None:
@@ -247,6 +260,14 @@ def test_what_cannot_be_a_wait_is_recorded_and_ignored(text: object, headers: di
 @pytest.mark.rule("OURS-4")
 def test_a_wait_of_31_days_is_still_one() -> None:
     assert wait(None, {"retry-after": str(ABSURD_MS // 1000)}) == ABSURD_MS
+
+
+@pytest.mark.rule("OURS-4")
+def test_a_day_without_a_year_is_the_next_one() -> None:
+    december_ms = 1_798_675_200_000  # 2026-12-31T00:00Z
+    assert wait("resets Jan 2 at 1am (UTC)", now_ms=december_ms) == 176_400_000
+    assert wait("resets Dec 30, 11pm (UTC)", now_ms=december_ms) == 0, "a moment ago"
+    assert wait("resets Jan 2 at 1am (UTC)", now_ms=0) is None
 
 
 def test_dates_need_a_clock() -> None:
