@@ -11,6 +11,7 @@ from standby.hosts.cli.options import AsJson, LogPath, open_log
 from standby.hosts.cli.output import Out, clock_time, local_time, span
 from standby.hosts.cli.reading import Names, find_turn, rows_of_turn
 from standby.hosts.cli.story import story_of
+from standby.hosts.cli.words import kept_text
 from standby.projections.history import History, TurnHistory
 
 __all__ = ["explain_command", "history_of"]
@@ -125,6 +126,8 @@ def _words(step: dict[str, Any]) -> tuple[str, str]:
             ), "bold green"
         case "turn_failed":
             return f"failed: {step['end']}", "bold red"
+        case _ if kept := kept_text(step):
+            return kept, ""
         case what:
             known = ("position", "at_ms", "what", "rules")
             fields = " ".join(field_text(key, one) for key, one in step.items() if key not in known)

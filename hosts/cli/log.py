@@ -12,11 +12,12 @@ from standby.engine.fold import tag_of
 from standby.events.codec import decode
 from standby.events.commit import Commit
 from standby.events.errors import BadInput
-from standby.events.facts import TurnRequested
+from standby.events.facts import CallFailed, TurnRequested
 from standby.events.store import Row
 from standby.hosts.cli.options import AgentName, AsJson, LogPath, open_log, parse_position
 from standby.hosts.cli.output import MOMENTS, Out, local_time, span, utc_time
 from standby.hosts.cli.reading import TYPES, Names, Stored, checked_rows, moment_ms, needle, tags
+from standby.hosts.cli.words import failure_text
 
 __all__ = ["commit_value", "event_text", "field_text", "log_command"]
 
@@ -45,11 +46,15 @@ class _Filter:
         self._since_position = since_position
         self._turns: set[str] = set()
         """Turns of the wanted session that were seen so far."""
+        self.turn_seen = turn is None
+        """Whether the log has the wanted turn, as far as it was read."""
 
     def wants(self, row: Row) -> Stored | None:
         """The commit of a row if it is wanted."""
         if self._session is not None:
             self._note_turn(row)
+        if not self.turn_seen and self._turn is not None and needle(self._turn) in row.body:
+            self.turn_seen = getattr(decode(row.body, row.position).fact, "turn", "").startswith(self._turn)
         if self._since_position is not None and row.position < self._since_position:
             return None
         for text in (self._turn, self._profile):
@@ -76,7 +81,9 @@ class _Filter:
 
 
 def event_text(event: Any, names: Names) -> str:
-    """One event as words: its type, then each field that says something, with names for aliases."""
+    """One event as words: each field that says something, with names for aliases; of a failure the gist."""
+    if isinstance(event, CallFailed):
+        return f"{field_text('turn', event.turn)} {failure_text(event, names)}"
     plain = names.replaced(msgspec.to_builtins(event))
     plain.pop("type", None)
     plain.pop("rules", None)
@@ -195,6 +202,8 @@ def log_command(
                 show(out, stored, names)
             else:
                 kept.append(stored)
+        if not wanted.turn_seen:
+            raise BadInput(f"this log has no turn {turn!r}; `standby log --type turn_requested` lists them")
         for stored in kept:
             show(out, stored, names)
         if follow:

@@ -12,8 +12,9 @@ from standby.events import decisions as d
 from standby.events import facts as f
 from standby.events.policy import Policy
 from standby.hosts.cli.log import field_text
-from standby.hosts.cli.output import MOMENTS, span
+from standby.hosts.cli.output import MOMENTS
 from standby.hosts.cli.reading import Names
+from standby.hosts.cli.words import failure_text
 
 __all__ = ["Words", "offset"]
 
@@ -21,8 +22,8 @@ _LEFT_OUT: Final = frozenset({
     "type", "turn", "rules", "index", "attempt", "evidence", "evidence_ms", "started_ms", "received_ms", "also",
     "counter", "table",
 })  # fmt: skip
-_SAID: Final = 60
-"""Characters of a provider's words."""
+_SHOWN: Final = 60
+"""Characters of one value of a policy."""
 
 
 def offset(ms: int) -> str:
@@ -51,7 +52,7 @@ class Words:
             case f.ProfilesObserved():
                 return self._observed(event)
             case f.CallFailed():
-                return self._failed(event)
+                return failure_text(event, self._names)
             case f.CallSucceeded():
                 return self._succeeded(event)
             case d.AttemptStarted():
@@ -104,18 +105,6 @@ class Words:
         ]
         return ", ".join(words) + (f"; order {'; '.join(order)}" if order else "")
 
-    def _failed(self, event: f.CallFailed) -> str:
-        evidence = event.evidence
-        marks = [f"HTTP {evidence.status}"] if evidence.status is not None else []
-        marks += [code for code in (evidence.code, evidence.error_type) if code]
-        marks += [f"wait {span(wait.ms)}" for wait in evidence.waits if not wait.ignored][:1]
-        text = (self._names.get(evidence.text) or "") if evidence.text else ""
-        said = _message(text)
-        effects = [f"effects {event.effects.value}"] if event.effects.value != "none" else []
-        effects += ["part delivered"] if event.delivered else []
-        what = ", ".join((*marks, *effects)) or evidence.origin.value
-        return f"{event.attempt}: {what}" + (f' "{said}"' if said else "")
-
     @staticmethod
     def _succeeded(event: f.CallSucceeded) -> str:
         marks = [event.stop.value] if event.stop.value != "stop" else []
@@ -123,20 +112,6 @@ class Words:
         if event.usage is not None:
             marks.append(f"{event.usage.input} tokens in, {event.usage.output} out")
         return f"{event.attempt}: {', '.join(marks)}" if marks else str(event.attempt)
-
-
-def _message(text: str) -> str:
-    """The sentence in a provider's reply, cut."""
-    try:
-        body = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        body = text
-    for _ in range(4):
-        if not isinstance(body, dict):
-            break
-        body = body.get("error") or body.get("message") or body.get("detail") or ""
-    words = " ".join(body.split()) if isinstance(body, str) else ""
-    return words if len(words) <= _SAID else words[: _SAID - 1] + "…"
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
@@ -152,4 +127,4 @@ def _short(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return ",".join(value) or "[]"
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= _SAID else text[: _SAID - 1] + "…"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
