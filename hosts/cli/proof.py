@@ -48,7 +48,7 @@ def verify_command(
     else:
         _print(out, report, notes, str(store.path), kept)
     if not report.holds:
-        remark(f"standby: the log is refused at position {report.refused_at}: {report.problem}")
+        remark(f"standby: the log is refused at position {report.refused_at}: {_problem(report)}")
         raise typer.Exit(2)
 
 
@@ -73,6 +73,14 @@ def _verified(store: SQLiteStore, kept: Head | None) -> tuple[Report, str]:
     return report, f"at position {checkpoint.position}, is what the log gives" if report.holds else ""
 
 
+def _problem(report: Report) -> str:
+    """What is wrong, for a sentence that has named the position already."""
+    lead, problem = f"position {report.refused_at}", report.problem
+    while problem.startswith(f"{lead}: "):
+        problem = problem.removeprefix(f"{lead}: ")
+    return f"it {problem.removeprefix(f'{lead} ')}" if problem.startswith(f"{lead} ") else problem
+
+
 def _value(report: Report, checkpoint: str, path: str, kept: Head | None) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(report, builtin_types=(bytes,))
     plain.pop("head")
@@ -91,7 +99,7 @@ def _print(out: Out, report: Report, checkpoint: str, path: str, kept: Head | No
     out.line("commits     ", f"{report.commits}, each one fact with the decisions that follow from it")
     if not report.holds:
         out.line("decisions   ", f"{report.decisions} recomputed and agreeing before the refusal")
-        out.line("verdict     ", ("refused", "bold red"), f" at position {report.refused_at}: {report.problem}")
+        out.line("verdict     ", ("refused", "bold red"), f" at position {report.refused_at}")
         return
     out.line("chain       ", f"unbroken, positions 1 to {report.head.position}" if report.commits else "empty")
     out.line("decisions   ", f"{report.decisions} recomputed from the facts, all agree")

@@ -230,11 +230,24 @@ def print_session(out: Out, session: dict[str, Any], now_ms: int) -> None:
         )
 
 
+def _credential(profile: dict[str, Any]) -> str:
+    """What is known of a profile's credential; whether it may be used now is for its blocks to say."""
+    words = []
+    if profile["there"]:
+        words.append(f"{profile['provider']} {profile['kind']}")
+    if profile["profile"] == profile["alias"]:
+        words.append("its name was erased")
+    if not profile["there"]:
+        words.append("no credential any more")
+    else:
+        words.append("credential present" if profile["usable"] else "credential present, but not usable")
+    if profile["expires_ms"]:
+        words.append(f"expires {local_time(profile['expires_ms'])}")
+    return ", ".join(words)
+
+
 def _print_profile(out: Out, profile: dict[str, Any], now_ms: int) -> None:
-    state = "usable" if profile["usable"] else "not usable" if profile["there"] else "not there any more"
-    expires = f", expires {local_time(profile['expires_ms'])}" if profile["expires_ms"] else ""
-    kind = f" {profile['kind']}" if profile["kind"] else ""
-    out.line("  ", (profile["profile"], "cyan"), f"  {profile['provider']}{kind}, {state}{expires}")
+    out.line("  ", (profile["profile"], "cyan"), f"  {_credential(profile)}")
     if profile["last_used_ms"]:
         out.line("    last used ", local_time(profile["last_used_ms"]))
     for block in profile["blocks"]:
