@@ -3,7 +3,8 @@
 import errno
 import sqlite3
 from collections.abc import Callable
-from typing import Any
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -52,6 +53,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _version(wanted: bool) -> None:
+    if not wanted:
+        return
+    try:
+        typer.echo(f"standby {version('standby')}")
+    except PackageNotFoundError:
+        typer.echo("standby, not installed as a package: its version is not known")
+    raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
 
 _COMMANDS: tuple[tuple[str, Callable[..., None], str], ...] = (
     ("demo", demo_command, "Watch a conversation survive its providers."),

@@ -112,6 +112,7 @@ def list_(
     with _credentials(agent, state) as store:
         found = store.list(provider)
         orders = {one: store.order(one) for one in sorted({info.provider for info in found})}
+        others = [] if found else sorted({info.provider for info in store.list()})
         where = str(store.path)
     out = Out()
     if as_json:
@@ -119,6 +120,9 @@ def list_(
         out.json({"store": where, "credentials": [_value(info) for info in found], "order": stored})
         return
     out.line("store     ", where)
+    if others:
+        out.line(f"no credentials for {provider}; there are some for: {', '.join(others)}")
+        return
     if not found:
         out.line("no credentials yet; `standby auth add PROVIDER` adds one")
         return

@@ -54,15 +54,20 @@ def replay_command(
         now = moment if moment is not None else last_ms if at is not None else wall_clock()
         out = Out()
         state = state_of(view, Names(store), now)
+        first = at is not None and moment is None and view.position == 0
+        if first:
+            state["at_ms"] = None  # Nothing had happened yet, so there is no moment that it was true at.
         if as_json:
             out.json({"equal": equal, "rebuilt_checkpoint": rebuild, "dropped": dropped, **state})
             return
         if equal:
             out.line("replayed  ", f"{view.position} facts; the rebuilt projections equal the live ones")
         else:
-            out.line("replayed  ", f"{view.position} facts; the state at {local_time(now)}")
+            when = "before the first commit" if first else f"at {local_time(now)}"
+            out.line("replayed  ", f"{view.position} facts; the state {when}")
         if dropped is not None:
-            out.line("checkpoint", f" {dropped} dropped, a new one written at position {view.position}")
+            before = f"{dropped} dropped, a new one" if dropped else "there was none, one is"
+            out.line("checkpoint", f" {before} written at position {view.position}")
         print_state(out, state, now)
     finally:
         store.close()

@@ -8,13 +8,14 @@ import typer
 
 from standby.engine.selection import resolve_model
 from standby.events.errors import BadInput
+from standby.events.policy import Policy
 from standby.events.vocabulary import ResetKind
 from standby.hosts.cli.options import AgentName, AsJson, LogPath, PolicyPath, open_log
-from standby.hosts.cli.output import Out
+from standby.hosts.cli.output import Out, remark
 from standby.hosts.cli.reading import Names
 from standby.hosts.cli.state import print_session, session_of
 from standby.hosts.core import load_view, wall_clock
-from standby.hosts.service import Standby
+from standby.hosts.service import Standby, session_name
 from standby.hosts.service import open as open_service
 
 __all__ = ["session_app"]
@@ -48,7 +49,12 @@ def select(
         name, profile = _split(service, model)
         in_force = service.core.view.policy()
         chosen = resolve_model(in_force, name, in_force.models.primary.partition("/")[0])
+        new = service.core.known_alias("session", session_name(agent, session)) is None
         service.select_model(session, chosen, profile=profile, agent=agent)
+    if new:
+        remark(f"{session} is a new session")
+    if chosen not in _named(in_force):
+        remark(f"no policy names {chosen}; it is strict: no fallback")
     _show(session, log, agent, as_json)
 
 
@@ -61,7 +67,7 @@ def default(
     as_json: AsJson = False,
 ) -> None:
     """Go back to the configured model (SEL-8)."""
-    with _writing(log, policy) as service:
+    with _writing(log, policy, session, agent) as service:
         service.select_model(session, None, agent=agent)
     _show(session, log, agent, as_json)
 
@@ -76,7 +82,7 @@ def pin(
     as_json: AsJson = False,
 ) -> None:
     """Keep the session to one auth profile of its provider (PIN-4)."""
-    with _writing(log, policy) as service:
+    with _writing(log, policy, session, agent) as service:
         service.pin(session, _provider_of(service, profile), profile, agent=agent)
     _show(session, log, agent, as_json)
 
@@ -93,7 +99,7 @@ def unpin(
     as_json: AsJson = False,
 ) -> None:
     """Take pins away."""
-    with _writing(log, policy) as service:
+    with _writing(log, policy, session, agent) as service:
         alias = service.core.known_alias("session", f"{agent}/{session}")
         found = service.core.view.sessions.get(alias) if alias else None
         pinned = sorted(found.pins) if found is not None else []
@@ -117,16 +123,23 @@ def reset(
     as_json: AsJson = False,
 ) -> None:
     """Begin the session anew: automatic pins and overrides go, the user's choices stay (PIN-2, PIN-4)."""
-    with _writing(log, policy) as service:
+    with _writing(log, policy, session, agent) as service:
         service.reset(session, kind=kind, agent=agent)
     _show(session, log, agent, as_json)
 
 
 @contextmanager
-def _writing(log: LogPath, policy: PolicyPath) -> Iterator[Standby]:
-    """The log opened to write; it has to exist, so that a misspelt path makes no new one."""
+def _writing(
+    log: LogPath, policy: PolicyPath, session: str | None = None, agent: str = "main"
+) -> Iterator[Standby]:
+    """The log opened to write; it has to exist, so that a misspelt path makes no new one.
+
+    A `session` has to exist, too, before anything is written. Raises BadInput.
+    """
     store = open_log(log)
     try:
+        if session is not None:
+            _known(Names(store), session, agent)
         with open_service(store, policy) as service:
             yield service
     finally:
@@ -145,6 +158,25 @@ def _show(session: str, log: LogPath, agent: str, as_json: bool) -> None:
             print_session(Out(), value, now)
     finally:
         store.close()
+
+
+def _known(names: Names, session: str, agent: str) -> None:
+    """Refuse a session that the log does not know under exactly this name."""
+    alias = names.alias_of("session", session, agent)
+    name = names.get(alias)
+    if name is None:
+        raise BadInput(f"the name of session {session} was erased; it cannot be changed any more")
+    if name != session_name(agent, session):
+        of, _, plain = name.partition("/")
+        raise BadInput(f"that is session {plain!r} of agent {of!r}; name it {plain!r} with --agent {of}")
+
+
+def _named(policy: Policy) -> set[str]:
+    """Every model that a policy names."""
+    chains = [policy.models, policy.images, *(agent.model for agent in policy.agents.values())]
+    named = {model for chain in chains for model in (chain.primary, *(chain.fallbacks or ()))}
+    named.update(agent.remembered for agent in policy.agents.values())
+    return named.union(policy.aliases.values(), policy.windows, policy.context_tokens, policy.prices)
 
 
 def _split(service: Standby, text: str) -> tuple[str, str]:

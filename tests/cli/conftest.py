@@ -35,7 +35,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     for name in ("STANDBY_LOG", "STANDBY_POLICY", "STANDBY_STATE", "FORCE_COLOR", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    for module in ("replay", "session", "status"):
+    for module in ("erase", "replay", "session", "status"):
         # The log is of one day; questions about "now" are asked on that day.
         monkeypatch.setattr(f"standby.hosts.cli.{module}.wall_clock", lambda: START_MS + 60_000)
 

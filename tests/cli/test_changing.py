@@ -236,7 +236,7 @@ def test_an_erased_session_leaves_a_log_that_verifies(run: Run, made: Made) -> N
 
 def test_a_name_of_a_profile_can_go(run: Run, made: Made) -> None:
     log = ("--log", str(made.path))
-    assert "erased 1 entry" in run("erase", "--profile", "openai:one", *log).stdout
+    assert "erased 1 entry" in run("erase", "--profile", "openai:one", "--force", *log).stdout
     assert "openai:one" not in run("log", *log).stdout
     assert value(run("verify", "--json", *log).stdout)["not_provable"] == []
     assert "one of them" in run("erase", *log, status=2).stderr
