@@ -26,6 +26,7 @@ from standby.engine.timing import effective_wait
 from standby.events.errors import BadInput
 from standby.events.evidence import Evidence, OperatorRow
 from standby.events.vocabulary import Origin
+from standby.hosts.cli.output import span
 
 __all__ = ["classify_command"]
 
@@ -263,7 +264,7 @@ def _answer_one(given: dict[str, Any], own: tuple[OperatorRow, ...], *, as_json:
     for loser in reading.also_matched:
         typer.echo(f"also matched  {loser}")
     if reading.retry_after_ms is not None:
-        typer.echo(f"wait          {reading.retry_after_ms} ms, by {reading.wait_source}")
+        typer.echo(f"wait          {span(reading.retry_after_ms)}, by {reading.wait_source}")
     marks = [name.replace("_", " ") for name, value in answer.items() if value is True]
     if marks:
         typer.echo(f"marks         {', '.join(marks)}")

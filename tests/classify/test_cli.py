@@ -123,7 +123,10 @@ def test_one_failure_by_flags() -> None:
     assert "row           billing.code  insufficientquota" in result.stdout
     assert "rules         OURS-2\n" in result.stdout
     assert "also matched  rate.status (429)" in result.stdout
-    assert "3000 ms, by retry_after" in result.stdout
+    assert "wait          3 s, by retry_after" in result.stdout
+    long = ("--status", "429", "-H", "Retry-After: 46803")
+    assert "wait          13 h 0 min, by retry_after" in run(*long).stdout
+    assert json.loads(run(*long, "--json").stdout)["retry_after_ms"] == 46_803_000
 
 
 def test_one_failure_as_json_from_standard_input() -> None:

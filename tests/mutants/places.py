@@ -35,6 +35,7 @@ _ELSEWHERE = frozenset(
         "classify",
         "evidence",
         "masking",
+        "moments",
         "timing",
         "verify",
     )
