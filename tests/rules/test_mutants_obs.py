@@ -6,7 +6,7 @@ from standby.engine.steps import Settled
 from standby.engine.trail import ChainStep, chain_steps
 from standby.events.policy import Recovery
 from standby.events.vocabulary import Failure, SkipBecause, TurnEnd
-from standby.hosts.service import TurnHandle
+from standby.hosts.service import Switched, TurnHandle
 from tests.harness import A, B, C, World, chain
 
 D = "groq/delta"
@@ -106,3 +106,12 @@ def test_an_ordinary_answer_leaves_no_record() -> None:
     turn = w.turn()
     w.answer(turn)
     assert trail(turn) == []
+
+
+@pytest.mark.rule("OBS-3")
+def test_a_run_that_was_out_of_time_or_went_back_to_its_owner_says_nothing_of_its_candidate() -> None:
+    w = world(A, B)
+    late, returned = w.turn("one"), w.turn("two")
+    assert isinstance(late.deadline_passed(), Settled)
+    assert isinstance(returned.report(Switched(model=D)), Settled)
+    assert (trail(late), trail(returned)) == ([], [])

@@ -47,3 +47,16 @@ def test_an_answer_that_a_refusal_led_to_is_no_rate_limit_although_one_came_befo
     assert w.answer(turn, served=second).model == second
     assert of(turn, d.StickySet) == []
     assert w.turn().state.candidates[0].model == first
+
+
+@pytest.mark.rule("STICK-2")
+def test_a_turn_that_began_in_the_window_renews_it_although_it_is_answered_after_its_end() -> None:
+    w = stuck()
+    (began,) = w.decisions(d.StickySet)
+    w.now_ms = began.until_ms - 1
+    turn = w.turn()
+    assert turn.state.candidates[0].model == B
+    w.sleep(1_000)
+    w.answer(turn)
+    (renewed,) = of(turn, d.StickySet)
+    assert (renewed.first_ms, renewed.until_ms) == (began.first_ms, w.now_ms + 600_000)
