@@ -51,7 +51,7 @@ def decode(body: bytes, position: int | None = None) -> Commit:
     """
     try:
         commit = _decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return _decode_old(body, position, error)
     if commit.shape == SHAPE:
         return commit
@@ -73,7 +73,7 @@ def _decode_old(body: bytes, position: int | None, error: Exception | None) -> C
         if plain["shape"] != SHAPE:
             raise DamagedLog(f"{where} is of shape {shape}, which no version ever wrote", position)
         return msgspec.convert(plain, Commit)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as failure:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as failure:
         raise DamagedLog(f"{where} is not a readable commit: {failure}", position) from failure
 
 

@@ -199,6 +199,25 @@ class SQLiteStore:
                 (_KEEP_CHECKPOINTS,),
             )
 
+    def scrub(self, timeout_s: float = 2.0) -> bool:
+        """Empty the write-ahead file, in which what was erased stays readable until it is written over.
+
+        Returns False if another connection still reads the old pages after `timeout_s`; they go at the next
+        checkpoint of whoever writes after that.
+        """
+        give_up = time.monotonic() + timeout_s
+        while True:
+            with self._lock, _clear_errors(self.path):
+                try:
+                    busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error):
+                        raise
+                    busy = 1
+            if not busy or time.monotonic() >= give_up:
+                return not busy
+            time.sleep(random.uniform(*_POLL_S))
+
     def close(self) -> None:
         with self._lock:
             self._connection.close()
