@@ -231,6 +231,8 @@ def _shown_status(evidence: Evidence, context: Context, reason: Failure) -> int 
 def _is_subscription(context: Context, wait_ms: int | None, evidence: Evidence) -> bool:
     if any(w.source is _SUBSCRIPTION_RESET and not w.ignored for w in evidence.waits):
         return True
+    if "free-models" in context.said:  # an allowance of some models, and not the account's window
+        return False
     return "periodic" in context.said and wait_ms is not None and wait_ms >= _SUBSCRIPTION_WAIT_MS
 
 

@@ -46,6 +46,9 @@ been released gives the tables a new number."""
 
 SCOPED_SAYS = (
     say("key-limit.words", "key ~1 limit ~2 exceed|reach|hit", "api key budget limit", seen="OpenRouter"),
+    say(
+        "free-models.words", "free models per day|hour|min", seen="OpenRouter: one allowance of all free models"
+    ),
     say("workers-ai.quota", "workers ai ~6 quota limit exceed", "workers ai ~6 quota"),
     say("not-found.words", "not found"),
     say("model-reference.words", "invalid model reference", seen="a local reference, not the provider's"),

@@ -125,7 +125,36 @@ PROVIDERS = (
         rule="OURS-3",
     ),
     row("login.claude", F.AUTH, providers="claude-cli", says="login|session|auth", seen="Claude CLI"),
-    row("bedrock.quota-day", F.RATE_LIMIT, providers="bedrock", says="rate.too-many", rule="OURS-3"),
+    # "Too many tokens per day" is a window; the same words without the day are the throttle of a minute.
+    row(
+        "bedrock.quota-day",
+        F.RATE_LIMIT,
+        providers="bedrock",
+        says=("rate.too-many", "long"),
+        unless="short",
+        flags="long_window",
+        rule="OURS-3",
+    ),
+    row("bedrock.throttle", F.RATE_LIMIT, providers="bedrock", says="rate.too-many", rule="OURS-3"),
+    # The day's allowance of free models: the other models of the same account go on answering.
+    row(
+        "openrouter.free-models",
+        F.RATE_LIMIT,
+        providers="openrouter",
+        says="free-models",
+        unless="billing.insufficient billing.balance-low",
+        rule="CLS-1",
+    ),
+    # An explicit restriction of one model (CLS-21): other credentials are tried (FLOW-8), other models of this
+    # one stay usable, the chain goes on. Also where the code says that there is no such model.
+    row(
+        "openai.unverified",
+        F.MODEL_NOT_FOUND,
+        says="access.unverified",
+        status=(400, 403, 404),
+        rule="CLS-21",
+        seen="OpenAI: organization must be verified",
+    ),
     row("workers.quota", F.RATE_LIMIT, says="workers-ai", rule="CLS-1", seen="Workers AI quota limit"),
     row("model.gate-not-ready", F.OVERLOADED, tokens="modelnotreadyexception", rule="CLS-14", seen="Bedrock"),
 )

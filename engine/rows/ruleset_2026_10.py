@@ -162,6 +162,9 @@ PROSE = (
     row("page.overloaded", F.OVERLOADED, says="shape.html", status=529, rule="CLS-7"),
     row("page.timeout", F.TIMEOUT, says="shape.html", status=TIMING, rule="CLS-7"),
     row("page.server", F.SERVER_ERROR, says="shape.html", status=SERVER_STATUSES, rule="CLS-7"),
+    # A gateway asks for a browser: the provider never saw the key, so it is read as other pages of gateways are
+    # (server trouble). Any other page under 403 may well be about the key and stays `auth`.
+    row("page.challenge", F.SERVER_ERROR, says=("challenge", "shape.html"), status=403),
     row("format.transcript", F.FORMAT, says="format.transcript", rule="CLS-25"),
     row(
         "session.expired",
@@ -292,6 +295,9 @@ PROSE = (
         not_status=(*BAD, 408, 499, 504, 522, 524, 529),
         unless="rate",
     ),
+    # "No access to the model" is recorded as `auth` (Bedrock), and FLOW-8 names account-access limits beside
+    # auth failures: the next credential may have the access. `model_not_found` is left to those who name the
+    # model in a code of their own or close it to an unverified organisation (`access.unverified`).
     row("auth.model-access", F.AUTH, says="access.model", status=(400, 401, 403), rule="CLS-21"),
     row(
         "model.status",

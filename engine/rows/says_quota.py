@@ -176,7 +176,16 @@ RATE = (
     ),
     say("rate.throttle", "throttle", "throttlingexception", "throttlederror", "request ~3 throttle"),
     say("rate.cooldown", "model cooldown", "credential ~4 cooling down", "all ~3 deployment ~4 cooldown"),
-    say("rate.quota-exceed", "quota exceed", "exceed ~2 quota", "quota limit exceed", "quota was exceed"),
+    say(
+        "rate.quota-exceed",
+        "quota exceed",
+        "exceed ~2 quota",
+        "quota limit exceed",
+        "quota was exceed",
+        "out of call volume quota",
+        "quota will be replenished",
+        seen="Azure API Management, under 403",
+    ),
     say(
         "rate.quota",
         "exceed ~3 quota",

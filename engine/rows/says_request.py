@@ -84,7 +84,12 @@ MODEL_ACCESS = (
         "or you do not have access",
         "permission ~4 model",
         "model ~6 only available to",
-        "must|need be? verified to use ~1 model",
+    ),
+    say(
+        "access.unverified",
+        "must|need be? verified to use|stream ~2 model",
+        "need to be verified to use|stream ~2 model",
+        seen="OpenAI: the organization's identity, asked for by some models",
     ),
     say(
         "access.policy",

@@ -104,6 +104,15 @@ OVERLOADED = (
 )
 
 SERVER = (
+    say(
+        "challenge.page",
+        "just a moment",
+        "enable javascript and cookies to continue",
+        "checking ~1 browser before accessing",
+        "attention required cloudflare",
+        "verify ~2 you are ~1 human",
+        seen="Cloudflare, in front of providers and proxies",
+    ),
     say("finish.error", "finish|stop reason error", "^ reason error", "unhandled ~1 reason error"),
     say(
         "finish.transport",

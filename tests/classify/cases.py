@@ -1,8 +1,8 @@
 """Recorded failures and how they are read: one case a line in `tests/data`.
 
-Fields of a case: id, ruleset (2026-10 when left out), provider, model, status, code, headers, body; `reason` is
-the expected class (null: nothing is recognised), `or` (or `also_accepted`) lists readings that can be defended
-too, `wait_ms` (or `retry_after_s`) the stated wait.
+Fields of a case: id, ruleset (2026-10 when left out), provider, model, status, code, headers, body,
+received_ms; `reason` is the expected class (null: nothing is recognised), `or` (or `also_accepted`) lists
+readings that can be defended too, `wait_ms` (or `retry_after_s`) the stated wait.
 """
 
 import json
@@ -30,6 +30,7 @@ def reply_of(case: Case) -> Reply:
         code=case.get("code"),
         headers=case.get("headers") or {},
         body=case.get("body"),
+        received_ms=case.get("received_ms") or 0,
     )
 
 

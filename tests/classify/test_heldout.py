@@ -5,8 +5,9 @@ from public reports and paraphrased; on the day it was written, before any line 
 (96.8 %) were read as labelled. `failures_reports.jsonl` holds 67 bodies gathered from public reports after
 that; 65 of them (97.0 %) held at first sight. `failures_plausible.jsonl` holds 168 that were written last, of
 which 159 (94.6 %) held: some forty of them are traps, requests that are merely wrong and use the words of
-other failures; two of these are misread still. The tables have learnt from the other misses since, so these
-shares can only show that nothing got worse; the first ones are what generalisation was worth.
+other failures; two of these are misread still (and one label has been corrected: a browser challenge under 403
+is a gateway's page, and says nothing about the key). The tables have learnt from the other misses since, so
+these shares can only show that nothing got worse; the first ones are what generalisation was worth.
 """
 
 from collections import Counter
