@@ -48,6 +48,7 @@ LONGEST_MS: Final = 31 * 24 * 60 * 60 * 1000
 """No duration may be longer than 31 days; what is longer is a mistake of units."""
 _PRICE_MOST: Final = 1_000_000
 _NAME_MOST: Final = 200
+_NUMBER_SHOWN: Final = 40
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _AGENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -130,6 +131,8 @@ def whole(least: int, most: int) -> Check:
     """A whole number between two bounds, both included."""
 
     def check(cell: Cell) -> int:
+        if isinstance(cell.value, Decimal):
+            raise cell.error(f"has to be a whole number; {_why_not_whole(cell.value)}")
         if not isinstance(cell.value, int) or isinstance(cell.value, bool):
             raise cell.unlike("a whole number")
         if not least <= cell.value <= most:
@@ -137,6 +140,13 @@ def whole(least: int, most: int) -> Check:
         return cell.value
 
     return check
+
+
+def _why_not_whole(value: Decimal) -> str:
+    text = str(value)[:_NUMBER_SHOWN]
+    if not value.is_finite():
+        return f"{text} is none"
+    return f"{text} has a fraction" if value % 1 else f"write {text} without decimal point and exponent"
 
 
 milliseconds: Final = whole(0, LONGEST_MS)

@@ -47,6 +47,21 @@ def _consent(cell: cells.Cell) -> object:
     return cell.value if isinstance(cell.value, bool) else _MODELS(cell)
 
 
+_choose_ruleset: Final = cells.choice({name: name for name in RULESETS})
+_COMING: Final = {"2026-04"}
+"""Rulesets of specs/rules.md that this version knows by name only."""
+
+
+def _ruleset(cell: cells.Cell) -> object:
+    """A ruleset; for one that is only known, what to choose instead."""
+    if isinstance(cell.value, str) and cell.value in _COMING.difference(RULESETS):
+        raise cell.error(
+            f'"{cell.value}" is known, but its decisions are not implemented in this version; '
+            f"choose {', '.join(RULESETS)}"
+        )
+    return _choose_ruleset(cell)
+
+
 # fmt: off
 KEYS: Final = (
     # ---- models and agents: the documented keys (CFG-5) ------------------------------------------------------
@@ -116,7 +131,7 @@ KEYS: Final = (
         "Price of a million input tokens read from the provider's cache."),
 
     # ---- ours ------------------------------------------------------------------------------------------------
-    Key("standby.ruleset", cells.choice({name: name for name in RULESETS}), "policy.ruleset",
+    Key("standby.ruleset", _ruleset, "policy.ruleset",
         "The revision of the rules that decides."),
     Key("standby.logic", cells.whole(1, LOGIC), "policy.logic",
         "The number of the decision code."),

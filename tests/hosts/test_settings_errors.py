@@ -73,7 +73,10 @@ IMPOSSIBLE = [
      "1: agents.defaults.model.fallbacks: has to be a list, not text"),
     ("standby.sharedMarkers = 1", "1: standby.sharedMarkers: has to be true or false, not a whole number"),
     ("standby.skipTtlMs = true", "1: standby.skipTtlMs: has to be a whole number, not a truth value"),
-    ("standby.skipTtlMs = 1.0", "1: standby.skipTtlMs: has to be a whole number, not a number"),
+    ("standby.skipTtlMs = 1.0", "1: standby.skipTtlMs: "
+     "has to be a whole number; write 1.0 without decimal point and exponent"),
+    ("standby.skipTtlMs = 1.5", "1: standby.skipTtlMs: has to be a whole number; 1.5 has a fraction"),
+    ("standby.skipTtlMs = nan", "1: standby.skipTtlMs: has to be a whole number; NaN is none"),
     ("standby.skipTtlMs = {}", "1: standby.skipTtlMs: has to be a whole number, not a table"),
     ("standby.skipTtlMs = 2026-10-01", "1: standby.skipTtlMs: has to be a whole number, not a date or time"),
     ("standby.rows = [1]", "1: standby.rows[0]: has to be a table with an id, not a whole number"),
@@ -130,6 +133,8 @@ IMPOSSIBLE = [
     ("[agents.entries.'']", '1: agents.entries."": is empty'),
     ("agents.entries.a.runtime.type = 'apc'", "1: agents.entries.a.runtime.type: "
      '"apc" is none of acp, embedded; did you mean "acp"?'),
+    ("standby.ruleset = '2026-04'", '1: standby.ruleset: "2026-04" is known, but its decisions are not '
+     "implemented in this version; choose 2026-10"),
     ("standby.ruleset = '2026-11'", '1: standby.ruleset: "2026-11" is none of'),
     ("standby.synchronous = 'off'", '1: standby.synchronous: "off" is none of full, normal'),
     ("models.providers.openai.api = 'openai'", '1: models.providers.openai.api: "openai" is none of '
