@@ -24,6 +24,7 @@ from standby.events.vocabulary import SelectionSource
 from standby.hosts.cli.output import Out, clean, clock_time, remark
 from standby.hosts.credentials import CredentialStore
 from standby.hosts.providers.values import Prompt
+from standby.hosts.run_hints import credential_warnings, what_would_help
 from standby.hosts.runner import Runner, Status, TurnResult
 from standby.hosts.service import open as open_service
 from standby.hosts.settings import Settings, load_settings, with_environment
@@ -55,6 +56,9 @@ def talking(policy: Path | None, log: Path, state: Path | None, manner: Manner) 
         service = stack.enter_context(open_service(log, settings))
         keys = stack.enter_context(CredentialStore.for_agent(manner.agent, root=state))
         runner = stack.enter_context(Runner(service, credentials=keys))
+        if settings is not None:
+            for warning in credential_warnings(settings, runner.keys, manner.agent, manner.model, os.environ):
+                remark(warning)
         line = stack.enter_context(_passing(shown=not manner.as_json))
         yield Talk(runner, line, manner)
 
@@ -190,6 +194,8 @@ class Talk:
         remark(str(error))
         if error.soonest_ms is not None:
             remark(f"{clean(error.soonest_model)} can be tried again at {clock_time(error.soonest_ms)}.")
+        for hint in what_would_help(error.settled, self._runner.keys):
+            remark(hint)
         remark(f"Why: standby explain {error.turn}")
 
 

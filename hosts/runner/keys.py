@@ -107,7 +107,7 @@ class Keys:
             provider = profile.removeprefix(INLINE)
             text = self._inline(provider)
             if not text:
-                wanted = " or ".join(self._variables(provider)) or "an environment variable"
+                wanted = " or ".join(self.variables(provider)) or "an environment variable"
                 raise BadInput(f"No API key for provider {provider!r}: {wanted} is not set.")
             return Secret(text, CredentialKind.API_KEY)
         if self._store is None:
@@ -123,13 +123,14 @@ class Keys:
         named = dict.fromkeys([*self._settings.providers, *configured, *self._met])
         for provider in named:
             own = self._own(provider)
-            if own.api_key_env or (provider not in have and self._variables(provider)):
+            if own.api_key_env or (provider not in have and self.variables(provider)):
                 yield provider
 
     def _own(self, provider: str) -> ProviderSettings:
         return self._settings.providers.get(provider, ProviderSettings())
 
-    def _variables(self, provider: str) -> tuple[str, ...]:
+    def variables(self, provider: str) -> tuple[str, ...]:
+        """Environment variables that may hold the key of a provider, first that is set; () for none."""
         own, known = self._own(provider), PROVIDERS.get(provider)
         if own.api_key_env:
             return own.api_key_env
@@ -137,5 +138,5 @@ class Keys:
         return () if usual is None else (usual,)
 
     def _inline(self, provider: str) -> str:
-        texts = (self._environ.get(name, "").strip() for name in self._variables(provider))
+        texts = (self._environ.get(name, "").strip() for name in self.variables(provider))
         return next((text for text in texts if text), "")

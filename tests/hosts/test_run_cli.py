@@ -15,7 +15,15 @@ from typer.testing import CliRunner, Result
 
 from standby.hosts.cli.app import Boundary
 from standby.hosts.run_cli import run_command
-from standby.hosts.scripted import ScriptedProvider, answer, cut_stream, no_credit, overloaded, rate_limited
+from standby.hosts.scripted import (
+    ScriptedProvider,
+    answer,
+    bad_key,
+    cut_stream,
+    no_credit,
+    overloaded,
+    rate_limited,
+)
 
 KEY = "sk-test-PLACEHOLDER-run"
 POLICY = """
@@ -233,3 +241,56 @@ def test_credentials_come_from_the_store_of_the_agent(site: Callable[..., Site])
         keys.add(api_key("openai", "sk-test-PLACEHOLDER-stored"), name="stored")
     said = msgspec.json.decode(at.run("--json", "Hello?").stdout)
     assert said["attempts"][0]["profile"] == "openai:stored"
+
+
+def test_an_order_that_names_a_profile_that_is_not_there_is_told(site: Callable[..., Site]) -> None:
+    from standby.hosts.credentials import CredentialStore, api_key
+
+    at = site(alpha=["Good day."], beta=["Good day."])
+    at.policy.write_text(at.policy.read_text() + '\n[auth.order]\nopenai = ["openai:work", "openai:own"]\n')
+    with CredentialStore.for_agent("main", root=at.state) as keys:
+        keys.add(api_key("openai", "sk-test-PLACEHOLDER-stored"), name="own")
+    done = at.run("Hello?")
+    assert (done.exit_code, done.stdout) == (0, "Good day.\n")
+    assert done.stderr == "auth.order.openai names openai:work, which is not there; see `standby auth list`\n"
+
+
+def test_a_usual_key_that_stays_here_is_told(
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = site(alpha=["Good day."])
+    at.policy.write_text(at.policy.read_text().replace('apiKeyEnv = "RUN_TEST_KEY"\n', ""))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    done = at.run("Hello?")
+    assert (done.exit_code, done.stdout) == (0, "Good day.\n")
+    assert done.stderr == (
+        f"OPENAI_API_KEY is not sent to {at.server.base_url}; name it with models.providers.openai.apiKeyEnv\n"
+    )
+    assert at.server.requests[0].key == ""
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    assert "is not sent" not in at.run("Hello?").stderr
+
+
+def test_a_turn_without_credentials_says_which_would_help(
+    site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = site(alpha=["Never."])
+    at.policy.write_text('[agents.defaults.model]\nprimary = "openai/alpha"\nfallbacks = ["groq/beta"]\n')
+    for name in ("OPENAI_API_KEY", "GROQ_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    done = at.run("Hello?")
+    assert done.exit_code == 1
+    *_, first, second, why = done.stderr.splitlines()
+    assert first == ("openai has no usable credential: set OPENAI_API_KEY, or run `standby auth add openai`.")
+    assert second == "groq has no usable credential: set GROQ_API_KEY, or run `standby auth add groq`."
+    assert why.startswith("Why: standby explain t-")
+
+
+def test_a_server_that_wanted_a_key_after_all_says_how_to_give_one(site: Callable[..., Site]) -> None:
+    at = site(alpha=["Never."], beta=[bad_key(repeat=True)])
+    done = at.run("--model", "spare/beta", "Hello?")
+    assert done.exit_code == 1
+    assert (
+        "spare has no usable credential: set models.providers.spare.apiKeyEnv, or run `standby auth add spare`."
+        in done.stderr.splitlines()
+    )
