@@ -30,7 +30,10 @@ _STYLES = {
 
 
 def simulate_command(
-    file: Annotated[Path, typer.Argument(help="A scenario file, TOML or JSON.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Scenario files, TOML or JSON; a line for each of several."),
+    ],
     log: Annotated[Path | None, typer.Option("--log", help="Keep the log here; the file must be new.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only outcomes, no decisions.")] = False,
@@ -39,7 +42,12 @@ def simulate_command(
 
     Exit status 1 when something that the scenario expects did not happen, 2 when it cannot be played.
     """
-    loaded = load_scenario(file)
+    if len(files) > 1:
+        if log is not None:
+            raise BadInput("--log keeps the log of one scenario; play the files one by one, each with its own")
+        _several(files, as_json)
+        return
+    loaded = load_scenario(files[0])
     store, new = _store(log)
     try:
         played = _played(loaded, store, new)
@@ -52,6 +60,41 @@ def simulate_command(
         store.close()
     if played.problems:
         raise typer.Exit(1)
+
+
+def _several(files: list[Path], as_json: bool) -> None:
+    """Play one file after the other: a line for each. Nothing is played when one of them cannot be read."""
+    out, wrong = Out(as_json=as_json), 0
+    loaded = [load_scenario(file) for file in files]
+    width = max(len(str(file)) for file in files)
+    for file, one in zip(files, loaded, strict=True):
+        store, new = _store(None)
+        try:
+            played = _played(one, store, new)
+            wrong += bool(played.problems)
+            if as_json:
+                out.json({"file": str(file), **_value(played)})
+            else:
+                _line(out, f"{file!s:<{width}}", played)
+        finally:
+            store.close()
+    if not as_json:
+        out.line(f"{len(files)} scenarios, {wrong or 'none'} not as expected")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _line(out: Out, file: str, played: Played) -> None:
+    turns = f"{len(played.turns)} turn" + ("" if len(played.turns) == 1 else "s")
+    lead = f"{file}  {turns:<8}  "
+    title = played.loaded.scenario.title
+    about = f"  {title}" if title else ""
+    if played.problems:
+        out.line(lead, ("NOT AS EXPECTED", "bold red"), f"{about}: {'; '.join(played.problems)}")
+    elif count_of(played.loaded.scenario):
+        out.line(lead, ("as expected", "green"), about)
+    else:
+        out.line(lead, "expects nothing", about)
 
 
 def _store(log: Path | None) -> tuple[Store, Path | None]:

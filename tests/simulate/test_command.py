@@ -72,6 +72,35 @@ def test_an_expectation_that_does_not_hold_is_status_1(tmp_path: Path) -> None:
     assert value["verified"] is True
 
 
+def test_several_files_get_a_line_each(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(WRONG)
+    *lines, end = standby("simulate", WALLET, OWNERS).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [str(WALLET), str(OWNERS)]
+    assert lines[0].endswith("  as expected  An empty wallet")
+    assert "3 turns  " in lines[0]
+    assert end == "2 scenarios, none not as expected"
+    result = standby("simulate", WALLET, wrong, status=1)
+    first, second, end = result.stdout.splitlines()
+    assert first.endswith("as expected  An empty wallet")
+    assert "NOT AS EXPECTED: turn turn-1: expected answered 'openai/beta'" in second
+    assert second.endswith("; turn turn-1: no decision names BILL-2")
+    assert end == "2 scenarios, 1 not as expected"
+    found = [
+        json.loads(line) for line in standby("simulate", WALLET, wrong, "--json", status=1).stdout.splitlines()
+    ]
+    assert [(one["file"], len(one["problems"])) for one in found] == [(str(WALLET), 0), (str(wrong), 2)]
+
+
+def test_several_files_have_no_log_of_their_own_and_all_have_to_be_read_first(tmp_path: Path) -> None:
+    log, bad = tmp_path / "log.db", tmp_path / "bad.toml"
+    assert "one scenario" in standby("simulate", WALLET, OWNERS, "--log", log, status=2).stderr
+    assert not log.exists()
+    bad.write_text(WRONG.replace("turn =", "trun ="))
+    result = standby("simulate", WALLET, bad, status=2)
+    assert (result.stdout, "steps[0].trun" in result.stderr) == ("", True)
+
+
 def test_a_file_that_cannot_be_played_is_status_2_with_its_place_and_leaves_no_log(tmp_path: Path) -> None:
     file, log = tmp_path / "bad.toml", tmp_path / "log.db"
     file.write_text(WRONG.replace("turn =", "trun ="))
