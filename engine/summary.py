@@ -183,5 +183,14 @@ def failure_message(turn: Turn, now_ms: int) -> str:
         return "⚠️ The providers have trouble right now. Please try again in a few minutes."
     if turn.reason is Failure.EMPTY_RESPONSE:
         return "⚠️ The model ended its turn without an answer. Please try again."
-    last = reasons[-1].value.replace("_", " ") if reasons else "no candidate could be tried"
-    return f"⚠️ The request failed: {last}."
+    last = turn.reason.value.replace("_", " ") if turn.reason else "no candidate could be tried"
+    return f"⚠️ The request failed: {last}.{_ready(turn, now_ms)}"
+
+
+def _ready(turn: Turn, now_ms: int) -> str:
+    """When something can be tried again, where that is known (OURS-10)."""
+    if turn.soonest_ms is None or turn.soonest_ms <= now_ms:
+        return ""
+    seconds = max(1, -(-(turn.soonest_ms - now_ms) // 1000))
+    when = f"{seconds}s" if seconds <= 60 else f"{-(-seconds // 60)} min"
+    return f" {turn.soonest_model} can be tried again in ~{when}."

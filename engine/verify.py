@@ -20,7 +20,14 @@ from standby.engine.view import View
 from standby.events.codec import decode, encode, link, shape_of
 from standby.events.commit import SHAPE, Commit
 from standby.events.errors import DamagedLog, LogTooNew, Refused, StandbyError
-from standby.events.facts import CallFailed, SubjectErased
+from standby.events.facts import (
+    CallFailed,
+    Fact,
+    ProfilesObserved,
+    RuntimeRecovering,
+    SubjectErased,
+    TurnRequested,
+)
 from standby.events.names import Aside
 from standby.events.store import START, CheckpointRow, Head, Row
 
@@ -111,12 +118,11 @@ def verify(
     report = Report()
     view = View()
     previous = START
-    erased: set[str] = set()
-    texts: list[tuple[int, str, str]] = []
-    seen_head = head is None
+    words = _Words()
+    seen_head, seen_checkpoint = head is None, checkpoint is None or encode_view is None
     try:
         for row in rows:
-            previous = _check_row(view, row, previous, report, erased, texts)
+            previous = _check_row(view, row, previous, report, words)
             if head is not None and row.position == head.position:
                 seen_head = row.hash == head.hash
                 if not seen_head:
@@ -125,12 +131,18 @@ def verify(
                     )
             if checkpoint is not None and encode_view is not None and row.position == checkpoint.position:
                 _check_checkpoint(checkpoint, row, encode_view(view))
+                seen_checkpoint = True
             if progress is not None and row.position % 1000 == 0:
                 progress(row.position)
-        if checkpoint is not None and checkpoint.position > previous.position:
+        if not seen_checkpoint and checkpoint is not None:
+            where = (
+                "after the log's end: the tail was cut off, or"
+                if checkpoint.position > 0
+                else "before its start:"
+            )
             raise DamagedLog(
-                f"a checkpoint stands at position {checkpoint.position}, after the log's end: the tail was cut "
-                "off, or the checkpoint is forged; compare with a head that was kept elsewhere",
+                f"a checkpoint stands at position {checkpoint.position}, {where} the checkpoint is forged; "
+                "compare with a head that was kept elsewhere",
                 previous.position + 1,
             )
         if not seen_head and head is not None:
@@ -139,8 +151,9 @@ def verify(
                 "its tail was cut off",
                 previous.position + 1,
             )
+        if aside is not None:
+            words.check(report, aside)
         _check_asides(asides)
-        _check_texts(report, texts, erased, aside)
     except LogTooNew:
         raise
     except (DamagedLog, Refused, StandbyError) as error:
@@ -156,12 +169,13 @@ def _check_row(
     row: Row,
     previous: Head,
     report: Report,
-    erased: set[str],
-    texts: list[tuple[int, str, str]],
+    words: "_Words",
 ) -> Head:
     position = previous.position + 1
     if row.position != position:
         raise DamagedLog(f"position {position} is missing, position {row.position} follows", position)
+    if not isinstance(row.body, bytes) or not isinstance(row.hash, bytes):
+        raise DamagedLog(f"position {position} holds no bytes", position)
     if link(previous.hash, row.body) != row.hash:
         raise DamagedLog(
             f"position {position}: its bytes or its predecessor's are not what was written (hash differs)",
@@ -174,37 +188,58 @@ def _check_row(
     report.commits += 1
     report.facts += 1
     report.decisions += len(commit.decisions)
-    if isinstance(commit.fact, SubjectErased):
-        erased.add(commit.fact.subject)
-    elif isinstance(commit.fact, CallFailed) and commit.fact.evidence.text:
-        turn = view.turns.get(commit.fact.turn)
-        session = turn.request.session if turn is not None and turn.request is not None else ""
-        texts.append((position, commit.fact.evidence.text, session))
+    words.note(position, commit.fact, view)
     return Head(position, row.hash)
+
+
+class _Words:
+    """Names and texts that the log speaks of, to be held against the side table once all erasures are known."""
+
+    def __init__(self) -> None:
+        self._erased: set[str] = set()
+        self._texts: list[tuple[int, str, str]] = []
+        """(position, alias, whose erasure takes it along)."""
+        self._names: dict[str, int] = {}
+        """Alias of a session or profile, and the position that speaks of it first."""
+
+    def note(self, position: int, fact: Fact, view: View) -> None:
+        """Remember what a fact refers to."""
+        if isinstance(fact, SubjectErased):
+            self._erased.add(fact.subject)
+        elif isinstance(fact, CallFailed | RuntimeRecovering) and fact.evidence.text:
+            turn = view.turns.get(fact.turn)
+            session = turn.request.session if turn is not None and turn.request is not None else ""
+            self._texts.append((position, fact.evidence.text, session))
+        elif isinstance(fact, TurnRequested):
+            self._names.setdefault(fact.session, position)
+        elif isinstance(fact, ProfilesObserved):
+            for profile in fact.profiles:
+                self._names.setdefault(profile.alias, position)
+
+    def check(self, report: Report, aside: Callable[[str], Aside | None]) -> None:
+        """Each is there and is what it was, or was erased on purpose."""
+        for alias, position in self._names.items():
+            if alias not in self._erased:
+                self._found(position, alias, "name", aside(alias))
+        for position, alias, session in self._texts:
+            found = aside(alias)
+            if found is None and session in self._erased:
+                report.not_provable.append(position)
+            else:
+                self._found(position, alias, "text", found)
+
+    @staticmethod
+    def _found(position: int, alias: str, what: str, found: Aside | None) -> None:
+        if found is None:
+            raise DamagedLog(f"position {position}: its {what} {alias} is missing and was not erased", position)
+        if not found.intact():
+            raise DamagedLog(f"position {position}: its {what} {alias} was altered", position)
 
 
 def _check_asides(asides: Iterable[Aside]) -> None:
     for aside in asides:
         if not aside.intact():
             raise DamagedLog(f"the side-table text of {aside.alias} was altered")
-
-
-def _check_texts(
-    report: Report,
-    texts: list[tuple[int, str, str]],
-    erased: set[str],
-    aside: Callable[[str], Aside | None] | None,
-) -> None:
-    if aside is None:
-        return
-    for position, alias, session in texts:
-        found = aside(alias)
-        if found is None and session in erased:
-            report.not_provable.append(position)
-        elif found is None:
-            raise DamagedLog(f"position {position}: its text {alias} is missing and was not erased", position)
-        elif not found.intact():
-            raise DamagedLog(f"position {position}: its text {alias} was altered", position)
 
 
 def _check_checkpoint(checkpoint: CheckpointRow, row: Row, expected: bytes) -> None:

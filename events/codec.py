@@ -10,10 +10,11 @@ from hashlib import sha256
 import msgspec
 
 from standby.events.commit import SHAPE, Commit
-from standby.events.errors import DamagedLog, LogTooNew
+from standby.events.errors import BadReport, DamagedLog, LogTooNew
+from standby.events.facts import Fact
 from standby.events.upcasters import upcast
 
-__all__ = ["COMMIT_LIMIT", "GENESIS", "decode", "encode", "link", "shape_of"]
+__all__ = ["COMMIT_LIMIT", "GENESIS", "decode", "encode", "link", "settled", "shape_of"]
 
 GENESIS = sha256(b"standby log, format 1").digest()
 """The hash before the first commit."""
@@ -22,6 +23,8 @@ COMMIT_LIMIT = 64 * 1024
 """Largest commit in bytes."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
+_fact_encoder = msgspec.msgpack.Encoder()
+_fact_decoder: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)
 _decoder = msgspec.json.Decoder(Commit)
 
 
@@ -30,6 +33,21 @@ class _Shape(msgspec.Struct):
 
 
 _shape_decoder = msgspec.json.Decoder(_Shape)
+
+
+def settled(fact: Fact) -> Fact:
+    """The fact as it will be read again: every value of its declared type, plain words as enum members.
+
+    What is decided about a fact must be decided about what is stored, and what cannot be read again must never
+    be written.
+
+    Raises:
+        BadReport: a value is not of its type, is too large, or cannot be encoded.
+    """
+    try:
+        return _fact_decoder.decode(_fact_encoder.encode(fact))
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError) as error:
+        raise BadReport(f"{type(fact).__name__} cannot be reported like this: {error}") from error
 
 
 def encode(commit: Commit) -> bytes:

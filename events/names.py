@@ -29,11 +29,19 @@ class Aside(NamedTuple):
     text: str
 
     def intact(self) -> bool:
-        """Whether text and salt still give the alias."""
-        return alias_for(self.kind, self.salt, self.text) == self.alias
+        """Whether kind, text, salt and subject still give the alias; a name is its own subject."""
+        if self.kind not in KINDS or not isinstance(self.salt, bytes) or not isinstance(self.text, str):
+            return False
+        if self.kind != "text":
+            return self.subject == self.alias == alias_for(self.kind, self.salt, self.text)
+        return alias_for(self.kind, self.salt, self.text, self.subject) == self.alias
 
 
-def alias_for(kind: str, salt: bytes, text: str) -> str:
-    """The alias of a name or text: a letter for its kind and 96 bits of a salted digest."""
-    digest = sha256(salt + kind.encode() + b"\0" + text.encode("utf-8", "surrogatepass"))
+def alias_for(kind: str, salt: bytes, text: str, subject: str = "") -> str:
+    """The alias of a name or text: a letter for its kind and 96 bits of a salted digest.
+
+    The digest of a text covers its subject too, so that a text cannot be moved out of an erasure's way.
+    """
+    said = "\0".join((kind, subject, text))
+    digest = sha256(salt + said.encode("utf-8", "surrogatepass"))
     return f"{KINDS[kind]}-{digest.hexdigest()[:24]}"

@@ -10,7 +10,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
 
@@ -36,6 +36,10 @@ _TAIL = (
     "SELECT position, CAST(body AS BLOB), CAST(hash AS BLOB) FROM commits WHERE position > ? ORDER BY position"
 )
 _ASIDE = "SELECT alias, kind, subject, salt, text FROM asides"
+
+
+_OPENING = RLock()
+"""One log is opened at a time, so that no header is read while another thread is about to use the file."""
 
 
 class _SQLiteTransaction:
@@ -97,12 +101,17 @@ class SQLiteStore:
         self.path = Path(path)
         self._timeout_s = timeout_s
         self._lock = RLock()
+        with _OPENING:
+            self._open(create, synchronous, timeout_s)
+
+    def _open(self, create: bool, synchronous: str, timeout_s: float) -> None:
         fresh = _inspect(self.path)
         if fresh and not create:
             raise BadInput(f"{self.path} does not exist; check the path of the log")
-        self._connection = sqlite3.connect(
-            self.path, isolation_level=None, check_same_thread=False, timeout=timeout_s
-        )
+        try:
+            self._connection = _connect(self.path, "rwc" if fresh else "rw", timeout_s)
+        except sqlite3.Error as error:
+            raise LogError(f"{self.path} cannot be opened for writing: {error}") from error
         try:
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             if version == 0:
@@ -113,6 +122,8 @@ class SQLiteStore:
             self._connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[synchronous]}")
             self._connection.execute("PRAGMA busy_timeout = 0")
             self._connection.execute("PRAGMA secure_delete = ON")
+            found = self.path.stat()
+            self._file = (found.st_dev, found.st_ino)
         except sqlite3.Error as error:
             self._connection.close()
             raise DamagedLog(f"{self.path} cannot be opened as a log: {error}") from error
@@ -134,6 +145,8 @@ class SQLiteStore:
                 raise
 
     def _begin(self) -> None:
+        if not self._still_there():
+            raise LogError(f"{self.path} was moved or deleted while it was open; nothing is written any more")
         give_up = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -149,6 +162,14 @@ class SQLiteStore:
                     ) from error
                 time.sleep(random.uniform(*_POLL_S))
 
+    def _still_there(self) -> bool:
+        """Whether the path still names the file that this store writes to."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._file
+
     def head(self) -> Head:
         with self._lock, _clear_errors(self.path):
             return _head(self._connection)
@@ -156,7 +177,10 @@ class SQLiteStore:
     def read(self, after: int = 0) -> Iterator[Row]:
         # A connection of its own: on the writing one a transaction that may still be rolled back would show.
         position = after
-        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        try:
+            connection = _connect(self.path, "ro")
+        except sqlite3.Error as error:
+            raise LogError(f"{self.path} cannot be opened: {error}; was it moved or deleted?") from error
         try:
             for row in connection.execute(
                 _TAIL,
@@ -241,21 +265,51 @@ def _clear_errors(path: Path) -> Iterator[None]:
 
 
 def _inspect(path: Path) -> bool:
-    """Whether a log has to be created at `path`; refuses what is not ours without touching it."""
-    if not path.exists() or path.stat().st_size == 0:
-        return True
+    """Whether a log has to be created at `path`; refuses what is not ours without touching it.
+
+    A file that may be in use is only looked at through SQLite: where a process closes a descriptor of its own
+    on it, the locks that its other connections hold are gone, and another process may take the write-ahead
+    file away under them. A file without a write-ahead file is in use by nobody, and its header is read as it lies there,
+    since SQLite would leave files beside it.
+    """
     if path.is_dir():
         raise ForeignFile(f"{path} is a folder; name the file of a log")
-    with path.open("rb") as file:
-        header = file.read(100)
-    if not header.startswith(_MAGIC):
-        raise ForeignFile(f"{path} is not a log of standby (not an SQLite file); it was not touched")
-    application, version = header[68:72], int.from_bytes(header[60:64], "big")
-    if int.from_bytes(application, "big") != APPLICATION_ID:
+    if not path.exists() or path.stat().st_size == 0:
+        if not path.parent.is_dir():
+            raise BadInput(f"{path} cannot be created: there is no folder {path.parent}")
+        return True
+    try:
+        in_use = path.with_name(path.name + "-wal").exists()
+        application, version = (_header_in_use if in_use else _header_at_rest)(path)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise LogError(f"{path} cannot be opened: {error}; check that it can be read") from error
+    except sqlite3.DatabaseError as error:
+        raise DamagedLog(f"{path} cannot be opened as a log: {error}") from error
+    if application != APPLICATION_ID:
         raise ForeignFile(f"{path} is an SQLite file of another program; it was not touched")
     if version > FORMAT:
         raise _too_new(path, version)
     return False
+
+
+def _header_in_use(path: Path) -> tuple[int, int]:
+    with closing(_connect(path, "ro")) as connection:
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        return application, connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def _header_at_rest(path: Path) -> tuple[int, int]:
+    with path.open("rb") as file:
+        header = file.read(100)
+    if not header.startswith(_MAGIC):
+        raise ForeignFile(f"{path} is not a log of standby (not an SQLite file); it was not touched")
+    return int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
+
+
+def _connect(path: Path, mode: str, timeout_s: float = 5.0) -> sqlite3.Connection:
+    """A connection that opens the file in this mode; only `rwc` makes one where there is none."""
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=timeout_s)
 
 
 def _too_new(path: Path, version: int) -> LogTooNew:

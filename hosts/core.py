@@ -19,7 +19,7 @@ from standby.engine.apply import adopt, apply
 from standby.engine.checkpoint import VERSION, dump, load
 from standby.engine.plan import decide, needless
 from standby.engine.view import View
-from standby.events.codec import COMMIT_LIMIT, decode, encode, link
+from standby.events.codec import COMMIT_LIMIT, decode, encode, link, settled
 from standby.events.commit import Commit, Stamp
 from standby.events.errors import BadReport, DamagedLog
 from standby.events.facts import (
@@ -67,7 +67,7 @@ def fold_row(view: View, row: Row) -> Commit:
     position = view.position + 1
     if row.position != position:
         raise DamagedLog(f"position {position} is missing, position {row.position} follows", position)
-    if link(view.hash, row.body) != row.hash:
+    if not isinstance(row.body, bytes) or link(view.hash, row.body) != row.hash:
         raise DamagedLog(
             f"position {position} is not what was written: its hash differs; run `standby verify`, "
             "and restore the log from a copy",
@@ -81,6 +81,8 @@ def fold_row(view: View, row: Row) -> Commit:
 
 def _stands(store: Store, checkpoint: CheckpointRow) -> bool:
     """Whether the log still holds the commit that a checkpoint stands at."""
+    if checkpoint.position < 1:
+        return False
     found = next(iter(store.read(checkpoint.position - 1)), None)
     return found is not None and (found.position, found.hash) == (checkpoint.position, checkpoint.hash)
 
@@ -255,6 +257,7 @@ class Core:
 
     def _append(self, transaction: Transaction, fact: Fact) -> Commit | None:
         view = self.view
+        fact = settled(fact)
         runtime = view.runtimes.get(self.slot)
         at_ms = max(self.clock(), runtime.at_ms if runtime else 0)
         stamp = Stamp(at_ms, self._draw(), self.slot, self.epoch)
@@ -280,7 +283,13 @@ class Core:
 
     def alias(self, kind: str, name: str, transaction: Transaction) -> str:
         """The alias of a name, made up and written down when it is new."""
-        alias = self._aliases.get((kind, name)) or transaction.alias(kind, name)
+        alias = self._aliases.get((kind, name))
+        if alias is None:
+            try:
+                name.encode()
+            except UnicodeEncodeError as error:
+                raise BadReport(f"the {kind} {name!r} is no text: {error.reason}") from error
+            alias = transaction.alias(kind, name)
         if alias is None:
             salt = self._salt()
             alias = alias_for(kind, salt, name)
@@ -291,7 +300,7 @@ class Core:
     def text_aside(self, text: str, subject: str) -> Aside:
         """A side-table entry for a text that goes when `subject` is erased."""
         salt = self._salt()
-        return Aside(alias_for("text", salt, text), "text", subject, salt, text)
+        return Aside(alias_for("text", salt, text, subject), "text", subject, salt, text)
 
     def known_alias(self, kind: str, name: str) -> str | None:
         """The alias of a name, or None if the log does not know it."""

@@ -19,11 +19,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import msgspec
+
 from standby.engine.notices import FallbackNote, fallback_note
 from standby.engine.order import manages_itself
+from standby.engine.selection import configured
 from standby.engine.status import Status, status_of
 from standby.events import facts as f
-from standby.events.errors import BadReport
+from standby.events.errors import BadInput, BadPolicy, BadReport
 from standby.events.policy import Policy
 from standby.events.store import Store
 from standby.events.vocabulary import (
@@ -68,8 +71,12 @@ def open(
         BadPolicy, ForeignFile, LogTooNew, DamagedLog: nothing was written.
     """
     settings = load_settings(policy) if isinstance(policy, str | Path) else policy
+    if not isinstance(settings, Settings | Policy | None):
+        raise BadPolicy(
+            f"a policy is the path of a settings file, a Policy or Settings, not {type(settings).__name__}"
+        )
     if isinstance(settings, Policy):
-        settings = Settings(policy=settings)
+        settings = Settings(policy=_checked(settings))
     if isinstance(where, str | Path):
         where = open_store(where, synchronous=synchronous or (settings.synchronous if settings else "full"))
     core = (
@@ -79,6 +86,24 @@ def open(
     if profiles is not None:
         service.observe(profiles)
     return service
+
+
+def _checked(policy: Policy) -> Policy:
+    """A policy that was put together in code, held to its types and to references that name models.
+
+    Raises:
+        BadPolicy: a value cannot be one, or a name stands for no model.
+    """
+    try:
+        plain = msgspec.convert(msgspec.to_builtins(policy), Policy)
+        for agent in ("main", *plain.agents):
+            configured(plain, agent)
+            configured(plain, agent, image=True)
+    except msgspec.ValidationError as error:
+        raise BadPolicy(f"the policy cannot be one: {error}") from error
+    except BadReport as error:
+        raise BadPolicy(f"the policy names what is no model: {error}") from error
+    return plain
 
 
 class Standby:
@@ -268,6 +293,9 @@ class Standby:
     def observe(self, profiles: Profiles, order: Mapping[str, Sequence[str]] | None = None) -> bool:
         """Say which credentials there are; says whether that was news."""
         if isinstance(profiles, Mapping):
+            for provider, names in profiles.items():
+                if isinstance(names, str):
+                    raise BadInput(f"profiles of {provider} are a list of names; write [{names!r}]")
             profiles = [
                 Profile(name=name, provider=provider) for provider, names in profiles.items() for name in names
             ]

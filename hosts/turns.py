@@ -1,6 +1,7 @@
 """A turn as its owner holds it: its next step, and what to report of it. Names here, aliases below."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import msgspec
 
@@ -15,9 +16,9 @@ from standby.events.commit import Commit
 from standby.events.decisions import NoticeDue
 from standby.events.errors import BadReport
 from standby.events.names import Aside
-from standby.events.vocabulary import Effects
+from standby.events.vocabulary import Effects, Origin, Stage
 from standby.hosts.core import Core
-from standby.hosts.reports import Failed, Outcome, Succeeded, Unknown
+from standby.hosts.reports import Failed, Outcome, Succeeded, Switched, Unknown
 from standby.projections.sessions import Session
 
 __all__ = ["TurnHandle"]
@@ -103,11 +104,16 @@ class TurnHandle:
 
     # ---- reports -----------------------------------------------------------------------------------------
 
-    def report(self, outcome: Outcome, *, attempt: int | None = None) -> Step:
+    def report(self, outcome: Outcome | Reply | BaseException, *, attempt: int | None = None) -> Step:
         """Report how the call went; the newest attempt is meant unless another one is named.
 
-        A report is never refused: one that comes late or doubled is kept, and moves nothing.
+        A bare `Reply` or an exception stands for a failure without effects. A report is never refused: one that
+        comes late or doubled is kept, and moves nothing.
+
+        Raises:
+            BadReport: this is no report, or there is no such attempt.
         """
+        outcome = _outcome(outcome)
         turn = self.state
         number = attempt if attempt is not None else turn.attempt
         asides: tuple[Aside, ...] = ()
@@ -136,14 +142,14 @@ class TurnHandle:
     def _failure(self, turn: Turn, number: int, outcome: Failed) -> tuple[f.Fact, tuple[Aside, ...]]:
         core = self._service.core
         earlier = next((r for r in turn.reports if isinstance(r, f.CallFailed) and r.attempt == number), None)
-        received = outcome.received_ms or outcome.reply.received_ms
+        received = int(outcome.received_ms or outcome.reply.received_ms)
         if not received:
             # The same report twice has to be the same fact, although a clock went on in between.
             received = earlier.received_ms if earlier else core.clock()
         tried = turn.attempts[number - 1] if 0 < number <= turn.attempt else None
         provider, _, model = tried.model.partition("/") if tried else ("", "", "")
         reply = msgspec.structs.replace(
-            outcome.reply,
+            _plain(outcome.reply),
             provider=outcome.reply.provider or provider,
             model=outcome.reply.model or model,
             received_ms=received,
@@ -245,3 +251,58 @@ class TurnHandle:
     def _keep(self, commit: Commit | None) -> None:
         if commit is not None:
             self.commits.append(commit)
+
+
+def _outcome(said: object) -> Outcome:
+    """What was reported, as one of the outcomes there are."""
+    if isinstance(said, Succeeded | Failed | Unknown | Switched):
+        return said
+    if isinstance(said, Reply):
+        return Failed(reply=said)
+    if isinstance(said, BaseException):
+        from standby.hosts.adapters import reply_from_exception
+
+        return Failed(reply=reply_from_exception(said))
+    raise BadReport(
+        f"{type(said).__name__} is no report; say Succeeded(...), Failed(reply=Reply(...)), Unknown(...), "
+        "Switched(...), or give the exception"
+    )
+
+
+def _plain(reply: Reply) -> Reply:
+    """A reply whose fields are what they should be: hosts pass on what their client library gave them."""
+    given: Any = reply
+    headers: Any = given.headers
+    if not isinstance(headers, Mapping):
+        try:
+            headers = dict(headers or {})
+        except (TypeError, ValueError):
+            headers = {}
+    texts = {
+        name: None if (value := getattr(given, name)) is None else _text(value)
+        for name in ("code", "error_type", "param", "message")
+    }
+    return msgspec.structs.replace(
+        reply,
+        headers={_text(name): _text(value) for name, value in headers.items()},
+        status=_status(given.status),
+        provider=_text(given.provider),
+        model=_text(given.model),
+        received_ms=int(given.received_ms),
+        origin=Origin(given.origin),
+        stage=Stage(given.stage),
+        **texts,
+    )
+
+
+def _text(value: object) -> str:
+    """Text that can be encoded."""
+    return str(value).encode("utf-8", "replace").decode()
+
+
+def _status(value: Any) -> int | None:
+    """A status, also where a client library gives it as text or as an enum member."""
+    if value is None or isinstance(value, bool):
+        return None
+    digits = str(int(value)) if isinstance(value, int) else str(value).strip()
+    return int(digits) if digits.isdecimal() and len(digits) == 3 else None

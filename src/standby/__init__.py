@@ -8,11 +8,11 @@ so that the import itself costs nothing worth mentioning.
     Standby         start turns, pick models, pin profiles, ask for usage stats
     TurnHandle      one turn: its next step, and what to report
     Policy, ModelChain, Profile         configuration as values; a credential without the credential
-    Succeeded, Failed, Unknown, Reply   what a call came to
+    Succeeded, Failed, Unknown, Reply   what a call came to; Effects is what it did to the world
     CallModel, Wait, Repair, SettleUnknown, Settled     the steps
     plan, apply     the two pure functions below, for hosts with their own storage
     verify          prove a log from its facts
-    StandbyError    base of everything that standby refuses
+    StandbyError    base of everything that standby refuses; TurnFailed is what the runner raises
 """
 
 from importlib import import_module
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from standby.engine.plan import plan
     from standby.engine.steps import CallModel, Repair, Settled, SettleUnknown, Wait
     from standby.engine.verify import verify
-    from standby.events.errors import StandbyError
+    from standby.events.errors import StandbyError, TurnFailed
     from standby.events.policy import ModelChain, Policy
+    from standby.events.vocabulary import Effects
     from standby.hosts.service import (
         Failed,
         Profile,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CallModel",
+    "Effects",
     "Failed",
     "ModelChain",
     "Policy",
@@ -49,6 +51,7 @@ __all__ = [
     "Standby",
     "StandbyError",
     "Succeeded",
+    "TurnFailed",
     "TurnHandle",
     "Unknown",
     "Wait",
@@ -64,8 +67,9 @@ _WHERE = {
     "standby.engine.plan": ("plan",),
     "standby.engine.steps": ("CallModel", "Repair", "SettleUnknown", "Settled", "Wait"),
     "standby.engine.verify": ("verify",),
-    "standby.events.errors": ("StandbyError",),
+    "standby.events.errors": ("StandbyError", "TurnFailed"),
     "standby.events.policy": ("ModelChain", "Policy"),
+    "standby.events.vocabulary": ("Effects",),
     "standby.hosts.service": ("Failed", "Profile", "Standby", "Succeeded", "TurnHandle", "Unknown", "open"),
 }
 _MODULES = {name: module for module, names in _WHERE.items() for name in names}

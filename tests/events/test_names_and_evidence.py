@@ -20,7 +20,10 @@ KIND = st.sampled_from(sorted(KINDS))
 
 
 def entry(kind: str, salt: bytes, text: str) -> Aside:
-    return Aside(alias_for(kind, salt, text), kind, "s-x", salt, text)
+    if kind == "text":
+        return Aside(alias_for(kind, salt, text, "s-x"), kind, "s-x", salt, text)
+    alias = alias_for(kind, salt, text)
+    return Aside(alias, kind, alias, salt, text)
 
 
 @given(kind=KIND, salt=st.binary(min_size=16, max_size=16), text=st.text())
@@ -36,6 +39,9 @@ def test_an_altered_text_salt_or_kind_is_seen(kind: str, salt: bytes, text: str,
     assert aside._replace(text=other).intact() == (other == text)
     assert not aside._replace(salt=salt[:-1] + bytes([salt[-1] ^ 1])).intact()
     assert not aside._replace(kind="text" if kind != "text" else "session").intact()
+    assert not aside._replace(subject="s-y").intact()
+    assert not aside._replace(kind="zzz").intact()
+    assert not aside._replace(salt="abc").intact()
 
 
 @given(text=st.text(), one=st.binary(min_size=16, max_size=16), two=st.binary(min_size=16, max_size=16))

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.checkout
 # The whole public API. A name leaves it with a new major version only, and enters it with a CHANGELOG line.
 DOOR: tuple[str, ...] = (
     "CallModel",
+    "Effects",
     "Failed",
     "ModelChain",
     "Policy",
@@ -24,6 +25,7 @@ DOOR: tuple[str, ...] = (
     "Standby",
     "StandbyError",
     "Succeeded",
+    "TurnFailed",
     "TurnHandle",
     "Unknown",
     "Wait",

@@ -271,7 +271,11 @@ def test_records_hold_no_name_and_no_word_of_a_provider_and_come_after_the_commi
             (),
             "⚠️ The providers have trouble right now. Please try again in a few minutes.",
         ),
-        (("rate_limit", "auth"), (), "⚠️ The request failed: auth."),
+        (
+            ("rate_limit", "auth"),
+            (),
+            "⚠️ The request failed: auth. anthropic/beta can be tried again in ~30s.",
+        ),
     ],
 )
 def test_the_message_tells_what_the_attempts_have_in_common(
