@@ -99,12 +99,12 @@ def reorder_for_window(
     is left out: what is known of a window is a hint (CHAIN-10).
     """
     passed, rest = candidates[: index + 1], candidates[index + 1 :]
-    overflowed = window_of(policy, candidates[index].model)
+    known = {c.model: window_of(policy, c.model) or 0 for c in candidates}
     if needed is not None:
-        fits = [c for c in rest if (window_of(policy, c.model) or 0) >= needed]
+        fits = [c for c in rest if known[c.model] >= needed]
     else:
-        fits = [c for c in rest if (window_of(policy, c.model) or 0) > (overflowed or 0)]
-        fits.sort(key=lambda c: -(window_of(policy, c.model) or 0))
+        fits = [c for c in rest if known[c.model] > known[candidates[index].model]]
+        fits.sort(key=lambda c: -known[c.model])
     return (*passed, *fits, *(c for c in rest if c not in fits))
 
 

@@ -208,7 +208,9 @@ def _concluded(
 ) -> int:
     bad = [one for one in outcomes if one.verdict in ("survived", "explained, but killed")]
     unheld = _unheld(options.rule, outcomes) if options.rule else []
-    wanted = options.only or SECTIONS
+    seen_sections = {section for one in outcomes for section in one.fault.sections}
+    narrow = options.rule or options.at or options.explained
+    wanted = options.only or [section for section in SECTIONS if not narrow or section in seen_sections]
     places = {
         section: len({(one.file, one.place) for one in faults if section in one.sections}) for section in wanted
     }

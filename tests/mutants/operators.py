@@ -173,7 +173,7 @@ def _join(node: ast.BoolOp, source: Source) -> Iterator[Edit]:
         if found is not None:
             yield Edit("join", *found, other)
     for value in node.values:
-        if not _is_none_check(value):
+        if not (isinstance(value, ast.Constant) or _is_none_check(value)):
             yield Edit("free", *source.span(value), held)
 
 

@@ -35,6 +35,7 @@ def faulty(text: str, operator: str) -> list[str]:
         ("join", "x = a and b or c", ["x = a and b and c", "x = a or b or c"]),
         ("free", "x = a and b is None", ["x = True and b is None"]),
         ("free", "x = a or b", ["x = False or b", "x = a or False"]),
+        ("free", "x = a or 0", ["x = False or 0"]),
         ("negate", "x = [a for a in b if a]", ["x = [a for a in b if (not (a))]"]),
         ("negate", "if a:\n    b()", ["if (not (a)):\n    b()"]),
         ("drop", "draft.emit(\n    a,\n)", ["pass"]),
