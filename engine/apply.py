@@ -43,12 +43,13 @@ def check_stamp(view: View, commit_runtime: str, epoch: int, at_ms: int, fact: o
     if isinstance(fact, RuntimeStarted):
         if fact.slot != commit_runtime or fact.epoch != epoch or epoch != known + 1:
             raise Refused(f"runtime {commit_runtime} cannot start epoch {epoch} after epoch {known}")
-    elif epoch != known or runtime is None:
+        return
+    if epoch != known or runtime is None:
         raise RuntimeEnded(
             f"runtime {commit_runtime} wrote in epoch {epoch}, but its slot is in epoch {known}: "
             "another process started it; open the log again"
         )
-    if runtime is not None and at_ms < runtime.at_ms:
+    if at_ms < runtime.at_ms:
         raise Refused(f"runtime {commit_runtime} went back in time from {runtime.at_ms} to {at_ms}")
 
 

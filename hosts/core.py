@@ -17,6 +17,7 @@ from typing import Self
 
 from standby.engine.apply import adopt, apply
 from standby.engine.checkpoint import VERSION, dump, load
+from standby.engine.machine import TERMINAL
 from standby.engine.plan import decide, needless
 from standby.engine.view import View
 from standby.events.codec import COMMIT_LIMIT, decode, encode, link, settled
@@ -29,6 +30,7 @@ from standby.events.facts import (
     ProfilesObserved,
     RuntimeStarted,
     SubjectErased,
+    TurnTakenOver,
 )
 from standby.events.memory import MemoryStore
 from standby.events.names import SALT_BYTES, Aside, alias_for
@@ -37,6 +39,9 @@ from standby.events.sqlite import SQLiteStore
 from standby.events.store import CheckpointRow, Row, Store, Transaction
 
 __all__ = ["CHECKPOINT_EVERY", "Core", "fold_row", "load_view", "open_store", "wall_clock"]
+
+CLOCK_SLACK_MS = 60_000
+"""How far a clock may fall back before the runtime goes on in a new epoch; less is waited out."""
 
 CHECKPOINT_EVERY = 50_000
 """A core that has folded more commits than this since the last checkpoint writes one when it closes."""
@@ -258,8 +263,13 @@ class Core:
     def _append(self, transaction: Transaction, fact: Fact) -> Commit | None:
         view = self.view
         fact = settled(fact)
+        at_ms = self.clock()
         runtime = view.runtimes.get(self.slot)
-        at_ms = max(self.clock(), runtime.at_ms if runtime else 0)
+        if runtime is not None and not isinstance(fact, RuntimeStarted):
+            if runtime.epoch == self.epoch and runtime.at_ms - at_ms > CLOCK_SLACK_MS:
+                self._begin_again(transaction)
+            else:
+                at_ms = max(at_ms, runtime.at_ms)
         stamp = Stamp(at_ms, self._draw(), self.slot, self.epoch)
         if needless(view, fact, stamp):
             return None
@@ -278,6 +288,20 @@ class Core:
         if self._watchers:
             self.made.append(commit)
         return commit
+
+    def _begin_again(self, transaction: Transaction) -> None:
+        """The clock had run far ahead and was set right: go on in a new epoch, with the turns of the old one.
+
+        Moments never fall within one runtime: in the old epoch time would stand still until the clock caught up.
+        """
+        old = (self.slot, self.epoch)
+        self.epoch += 1
+        self._append(transaction, RuntimeStarted(slot=self.slot, epoch=self.epoch))
+        view = self.view
+        for key in sorted(view.turns.keys_now()):
+            turn = view.turns.get(key)
+            if turn is not None and turn.state not in TERMINAL and (turn.runtime, turn.epoch) == old:
+                self._append(transaction, TurnTakenOver(turn=key))
 
     # ---- names ---------------------------------------------------------------------------------------------
 

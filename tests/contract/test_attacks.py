@@ -12,7 +12,7 @@ import pytest
 
 from standby.engine.checkpoint import VERSION, dump
 from standby.engine.evidence import Reply
-from standby.engine.steps import Settled
+from standby.engine.steps import CallModel, Settled, Wait
 from standby.engine.verify import verify
 from standby.engine.view import View
 from standby.events.errors import BadReport, LogError
@@ -157,3 +157,29 @@ def test_an_altered_text_is_named_by_its_position_and_cannot_change_its_owner(tm
     store._connection.execute("UPDATE asides SET subject = 's-nobody' WHERE kind = 'text'")
     report = verify(store.read(), aside=store.aside, asides=store.asides())
     assert report.refused_at == at
+
+
+def test_a_clock_that_ran_ahead_does_not_freeze_its_runtime() -> None:
+    world = World(chain("openai/alpha"))
+    turn, other = world.turn("under way"), world.turn("another")
+    right = world.now_ms
+    world.now_ms += 10 * 365 * 86_400_000
+    world.service.reset("somebody")
+    world.now_ms = right + 1000
+    step = world.fail(turn, "server_error")
+    assert isinstance(step, Wait)
+    assert step.until_ms < right + 60_000
+    assert isinstance(world.wait(turn), CallModel)
+    world.answer(turn)
+    world.answer(other)
+    assert world.view.runtimes["main"].epoch == 2
+    world.proved()
+
+
+def test_a_clock_that_is_set_back_a_little_is_waited_out() -> None:
+    world = World()
+    world.answer(world.turn("a"))
+    world.now_ms -= 5_000
+    world.answer(world.turn("b"))
+    assert world.view.runtimes["main"].epoch == 1
+    world.proved()
