@@ -118,6 +118,7 @@ class SQLiteStore:
                 _create(self._connection, self.path)
             elif version > FORMAT:
                 raise _too_new(self.path, version)
+            _refuse_triggers(self._connection, self.path)
             _write_ahead(self._connection, timeout_s)
             self._connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[synchronous]}")
             self._connection.execute("PRAGMA busy_timeout = 0")
@@ -317,6 +318,13 @@ def _too_new(path: Path, version: int) -> LogTooNew:
         f"{path} has format {version}, this version of standby knows formats up to {FORMAT}; "
         "use a newer standby. The file was not touched"
     )
+
+
+def _refuse_triggers(connection: sqlite3.Connection, path: Path) -> None:
+    """A trigger or view of somebody else could keep what is erased, or show what is not there."""
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()
+    if found is not None:
+        raise DamagedLog(f"{path} holds a trigger or view, {found[0]}, that standby never makes; drop it first")
 
 
 def _write_ahead(connection: sqlite3.Connection, timeout_s: float) -> None:

@@ -292,7 +292,7 @@ class Core:
     def _begin_again(self, transaction: Transaction) -> None:
         """The clock had run far ahead and was set right: go on in a new epoch, with the turns of the old one.
 
-        Moments never fall within one runtime: in the old epoch time would stand still until the clock caught up.
+        Moments never fall within one runtime, so in the old epoch time would stand still for as long.
         """
         old = (self.slot, self.epoch)
         self.epoch += 1

@@ -15,7 +15,7 @@ from standby.engine.evidence import Reply
 from standby.engine.steps import CallModel, Settled, Wait
 from standby.engine.verify import verify
 from standby.engine.view import View
-from standby.events.errors import BadReport, LogError
+from standby.events.errors import BadReport, DamagedLog, LogError
 from standby.events.facts import Usage
 from standby.events.sqlite import SQLiteStore
 from standby.events.store import START, CheckpointRow
@@ -183,3 +183,12 @@ def test_a_clock_that_is_set_back_a_little_is_waited_out() -> None:
     world.answer(world.turn("b"))
     assert world.view.runtimes["main"].epoch == 1
     world.proved()
+
+
+def test_a_trigger_that_could_keep_what_is_erased_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    store = SQLiteStore(path)
+    store._connection.execute("CREATE TRIGGER keeper BEFORE DELETE ON asides BEGIN SELECT raise(IGNORE); END")
+    store.close()
+    with pytest.raises(DamagedLog, match="keeper"):
+        SQLiteStore(path)
