@@ -37,6 +37,9 @@ _OTHER = {
     ast.In: ("in", "not in"),
     ast.NotIn: (r"not\s+in", "in"),
 }
+_LITERALS = (ast.Constant, ast.Tuple, ast.List, ast.Dict)
+"""What stands for a value that is not there, as in `x or ()`, and is no condition."""
+
 _COURSE_PARTS = ("Budget", "HealthRule", "Rotation")
 
 
@@ -173,7 +176,7 @@ def _join(node: ast.BoolOp, source: Source) -> Iterator[Edit]:
         if found is not None:
             yield Edit("join", *found, other)
     for value in node.values:
-        if not (isinstance(value, ast.Constant) or _is_none_check(value)):
+        if not (isinstance(value, _LITERALS) or _is_none_check(value)):
             yield Edit("free", *source.span(value), held)
 
 

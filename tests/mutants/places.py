@@ -34,10 +34,12 @@ _ELSEWHERE = frozenset(
         "checkpoint",
         "classify",
         "evidence",
+        "known",
         "masking",
         "moments",
         "timing",
         "verify",
+        "wait_names",
     )
 )
 
