@@ -270,8 +270,8 @@ def _inspect(path: Path) -> bool:
 
     A file that may be in use is only looked at through SQLite: where a process closes a descriptor of its own
     on it, the locks that its other connections hold are gone, and another process may take the write-ahead
-    file away under them. A file without a write-ahead file is in use by nobody, and its header is read as it lies there,
-    since SQLite would leave files beside it.
+    file away under them. A file without a write-ahead file is in use by nobody, and its header is read as it
+    lies there, since SQLite would leave files beside it.
     """
     if path.is_dir():
         raise ForeignFile(f"{path} is a folder; name the file of a log")
