@@ -7,12 +7,14 @@ from `Evidence` alone, whether the text was kept, withheld or erased.
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from standby.engine.asked import asked_tokens
 from standby.engine.bodies import Pieces, bounded_text, read_body
-from standby.engine.masking import mask
+from standby.engine.known import Known
+from standby.engine.masking import MASK, mask, mask_head
 from standby.engine.rows import TABLE, compiled_operator_rows, find_phrases
 from standby.engine.rows.providers import EAST_ZONE, families_exact
 from standby.engine.rows.words import Words, fold, squash
@@ -49,6 +51,16 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     stage: Stage = Stage.PROMPT
     received_ms: int = 0
     """When the reply came, in epoch ms; dates in it are turned into waits by this. 0: unknown."""
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """What may be printed: nothing of the body, the headers or the message, where keys are quoted."""
+        hidden = ("headers", "body", "message")
+        shown = [(name, getattr(self, name)) for name in self.__struct_fields__ if name not in hidden]
+        return [(name, mask(value) if isinstance(value, str) else value) for name, value in shown]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"Reply({shown})"
 
 
 class Extracted(msgspec.Struct, frozen=True):
@@ -124,14 +136,24 @@ def _status_of(reply: Reply, pieces: Pieces, folded: Iterable[str]) -> tuple[int
     return given, ""
 
 
-def _clean_code(value: str, secrets: Collection[str]) -> str:
+def _clean_code(value: str, secrets: Known) -> str:
     """A code fit to be kept: half characters cannot be stored; a name of plain words needs no masking."""
-    value = value.strip()[:_MAX_CODE]
-    if not value.isascii():
-        value = value.encode("utf-8", "replace").decode()
+    value = value.strip()
     if not secrets and value.replace("_", "").replace(" ", "").isalpha():
-        return value
-    return mask(value, secrets)
+        return value[:_MAX_CODE]
+    if secrets.told_by(value):
+        return MASK
+    return _masked(value, _MAX_CODE, secrets)
+
+
+def _masked(text: str, length: int, secrets: Known) -> str:
+    """At most `length` bytes of whole characters, cut only after masking: half a secret is none to `mask`."""
+    head, dropped = mask_head(text, length, secrets)
+    text = mask(head, secrets)
+    text = text[: max(0, len(text) - dropped)]
+    if len(text) <= length and text.isascii():
+        return text
+    return text.encode("utf-8", "replace")[:length].decode("utf-8", "ignore")
 
 
 def _named(pieces: Pieces, rank: int) -> str:
@@ -144,7 +166,7 @@ def _tokens(
     pieces: Pieces,
     headers: Mapping[str, str],
     folded: Iterable[str],
-    secrets: Collection[str],
+    secrets: Known,
     chosen: frozenset[str],
 ) -> tuple[str, ...]:
     """Codes and types besides `chosen`, squashed: of the body, of headers, and those that open a text."""
@@ -201,7 +223,7 @@ def extract(
     Never raises on any reply. `evidence.text` is left empty: the host sets the digest once the text is kept.
     `extra_rows` are the operator's (OURS-6); their literals are looked for in the same whole bounded body.
     """
-    pieces = Pieces()
+    pieces, known = Pieces(), Known(secrets)
     body = _text_of(reply.body)
     if body is not None:
         read_body(pieces, body)
@@ -225,9 +247,9 @@ def extract(
         provider=reply.provider,
         model=reply.model,
         status=status,
-        code=_clean_code(code, secrets) if code else "",
-        error_type=_clean_code(error_type, secrets) if error_type else "",
-        param=_clean_code(param, secrets) if param else "",
+        code=_clean_code(code, known) if code else "",
+        error_type=_clean_code(error_type, known) if error_type else "",
+        param=_clean_code(param, known) if param else "",
         hits=hits,
         waits=waits_of(
             headers,
@@ -243,12 +265,12 @@ def extract(
         size=_size(reply.body if reply.body is not None else reply.message),
         soft=bool(place),
         asked=asked_tokens(folded) if status is None or status in _MAY_BE_TOO_LARGE else None,
-        tokens=_tokens(pieces, headers, folded, secrets, chosen),
+        tokens=_tokens(pieces, headers, folded, known, chosen),
     )
-    return Extracted(evidence, _kept_text(reply, body, limit_bytes, secrets))
+    return Extracted(evidence, _kept_text(reply, body, limit_bytes, known))
 
 
-def _kept_text(reply: Reply, body: object, limit_bytes: int, secrets: Collection[str]) -> str:
+def _kept_text(reply: Reply, body: object, limit_bytes: int, secrets: Known) -> str:
     """The masked text for people, cut to whole characters."""
     if limit_bytes <= 0:
         return ""
@@ -259,7 +281,4 @@ def _kept_text(reply: Reply, body: object, limit_bytes: int, secrets: Collection
             body = msgspec.json.encode(body).decode()
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
             body = reply.message or ""
-    text = mask(body[: limit_bytes + 512], secrets)
-    if len(text) <= limit_bytes and text.isascii():
-        return text
-    return text.encode("utf-8", "replace")[:limit_bytes].decode("utf-8", "ignore")
+    return _masked(body, limit_bytes, secrets)

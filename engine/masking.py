@@ -1,17 +1,17 @@
 """Masking: provider replies quote keys, tokens and addresses; none of them may be kept.
 
-What is masked: every secret that the host knows, and everything that looks like one: what stands behind
-`Authorization`, `Bearer`, `password` or `api key:`, tokens with a well-known prefix, JSON web tokens, email
-addresses, and long opaque runs of letters and digits. Masking too much costs a few letters of a preview; too
-little leaks.
+What is masked: every secret that the host knows (`known`), and everything that looks like one: what stands
+behind `Authorization`, `Bearer`, `password` or `api key:`, tokens with a well-known prefix, JSON web tokens,
+email addresses, and long opaque runs of letters and digits. Masking too much costs a few letters of a preview;
+too little leaks.
 """
 
 import re
 from collections.abc import Collection
 
-__all__ = ["MASK", "mask"]
+from standby.engine.known import MASK, Known
 
-MASK = "[masked]"
+__all__ = ["MASK", "mask", "mask_head"]
 
 _RUN = re.compile(r"[A-Za-z0-9._~+/=\-*]{12,}")
 _PREFIXES = (
@@ -32,6 +32,13 @@ _SPLIT = re.compile(r"[./\-_~=]")
 _SHORT_STARTS = ("sk-", "sk_", "pk-", "pk_", "xai-", "hf_", "ghp_")
 _SHORT_KEY = re.compile(r"\b(?:g?sk|pk|xai|hf|ghp)[-_][A-Za-z0-9_\-*.]{3,400}")
 _OPAQUE_LENGTH = 32
+_ESCAPED_ASCII = re.compile(r"\\{1,8}(?:u00([2-7][0-9a-fA-F])|/)")
+_NEEDS_ESCAPE = frozenset('"\\\x7f')
+_BEYOND = 512
+"""How far the text is read past the length that is kept, since masking makes it shorter."""
+_RUN_ON = re.compile(r"[A-Za-z0-9._~+/=\-*]{0,4000}")
+_SPELT = 8
+"""Characters of text that one character of a secret may take (`\\\\u002d`)."""
 
 
 def _is_secret(run: str) -> bool:
@@ -80,15 +87,22 @@ def _mask_named(text: str) -> str:
     return text
 
 
-def mask(text: str, secrets: Collection[str] = ()) -> str:
+def _plain_character(match: re.Match[str]) -> str:
+    character = chr(int(match[1], 16)) if match[1] else "/"
+    return match[0] if character in _NEEDS_ESCAPE else character
+
+
+def mask(text: str, secrets: Collection[str] | Known = ()) -> str:
     """`text` with everything secret or secret-looking replaced by `[masked]`.
 
     `secrets` are the values that the host knows (keys, tokens); those under four characters are passed over,
-    since they would blank out ordinary words.
+    since they would blank out ordinary words. JSON escapes of plain characters are written out, so that no key
+    hides behind them.
     """
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= 4 and secret in text:
-            text = text.replace(secret, MASK)
+    if secrets:
+        text = (secrets if isinstance(secrets, Known) else Known(secrets)).hide(text)
+    if "\\" in text:
+        text = _ESCAPED_ASCII.sub(_plain_character, text)
     if "@" in text:
         text = _MAIL.sub(MASK, text)
     text = _mask_named(text)
@@ -97,3 +111,16 @@ def mask(text: str, secrets: Collection[str] = ()) -> str:
     if any(start in text for start in _SHORT_STARTS):
         text = _SHORT_KEY.sub(MASK, text)
     return text
+
+
+def mask_head(text: str, length: int, secrets: Known) -> tuple[str, int]:
+    """What of a text is to be masked so that at least `length` characters can be kept of it, and how many
+    characters at the end of the masked text must be dropped, since a secret may have been cut there.
+    """
+    end = length + _BEYOND
+    if len(text) <= end:
+        return text, 0
+    reach = secrets.longest * _SPELT
+    run = _RUN_ON.match(text, min(end + reach, len(text)))
+    end = run.end() if run is not None else end + reach
+    return text[:end], reach if end < len(text) else 0

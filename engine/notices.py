@@ -16,6 +16,7 @@ from enum import Enum
 import msgspec
 
 from standby.engine.draft import Draft
+from standby.engine.masking import mask
 from standby.engine.steps import Settled
 from standby.engine.turn import Turn
 from standby.events.decisions import NoticeDue
@@ -176,7 +177,8 @@ def _words_of(text: str) -> str:
     if found is None:
         return ""
     try:
-        return " ".join(str(msgspec.json.decode(f'"{found[1]}"')).split())
+        # Masked again, since escapes are undone only here.
+        return mask(" ".join(str(msgspec.json.decode(f'"{found[1]}"')).split()))
     except msgspec.DecodeError:
         return found[1]
 

@@ -17,6 +17,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 from standby.engine.moments import CLOCK, HTTP_DATE, ISO_DATE, NAMED_DATE, clock_ms, date_ms, named_date_ms
+from standby.engine.wait_names import kept_name
 from standby.events.evidence import StatedWait
 from standby.events.vocabulary import WaitSource
 
@@ -200,7 +201,7 @@ def _window_wait(headers: Mapping[str, str], name: str, received_ms: int) -> Sta
         left = _reset_ms(headers[name], received_ms)
     else:
         left = None
-    return None if left is None else _wait(_SUBSCRIPTION_RESET, left, name)
+    return None if left is None else _wait(_SUBSCRIPTION_RESET, left, kept_name(name))
 
 
 def _header_waits(headers: Mapping[str, str], received_ms: int) -> tuple[list[StatedWait], list[StatedWait]]:
@@ -227,7 +228,7 @@ def _header_waits(headers: Mapping[str, str], received_ms: int) -> tuple[list[St
         elif "ratelimit" in name and _is_exhausted(headers, name):
             left = _reset_ms(value, received_ms)
             if left is not None:
-                found.append(_wait(_BUCKET_RESET, left, name))
+                found.append(_wait(_BUCKET_RESET, left, kept_name(name)))
     return found, windows
 
 

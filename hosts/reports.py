@@ -1,6 +1,7 @@
 """What a host says to the door, as values: what a call came to, and which credentials there are."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -45,7 +46,14 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
     bare: bool = False
     """What the attempt left is empty or reasoning alone (NOTE-8)."""
     secrets: tuple[str, ...] = ()
-    """Secrets that the call used, so that they can be masked wherever the reply quotes them."""
+    """Secrets that the call used, so that they can be masked wherever the reply quotes them. Never printed."""
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [(name, getattr(self, name)) for name in self.__struct_fields__ if name != "secrets"]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"Failed({shown})"
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True):
