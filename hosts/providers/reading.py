@@ -179,7 +179,12 @@ class Reading:
         if isinstance(result, Broken):
             self._outcome = self._failed(result)
             return
-        answer = replace(result, request_id=self._request_id())
+        answer = replace(
+            result,
+            model=self._masked(result.model),
+            response_id=self._masked(result.response_id),
+            request_id=self._request_id(),
+        )
         self._outcome = CallSucceeded(answer=answer, delivered=self.delivered)
 
     def _failed(self, broken: Broken, error_type: str = "") -> CallFailed:
@@ -188,10 +193,10 @@ class Reading:
             model=self._model,
             wire=self._endpoint.wire,
             status=None if self._good or self._status == 0 else self._status,
-            headers={name: self._masked(value) for name, value in self._headers.items()},
+            headers={self._masked(name): self._masked(value) for name, value in self._headers.items()},
             body=self._masked(broken.body[:BODY_BYTES_MAX]),
             size=len(broken.body.encode()) if self._good else self._size,
-            code=broken.code,
+            code=self._masked(broken.code),
             message=self._masked(broken.message),
             error_type=error_type,
             stage=Stage.STREAM if self._good else Stage.PROMPT,
@@ -209,4 +214,4 @@ class Reading:
         return bytes(self._body[:BODY_BYTES_MAX]).decode("utf-8", "replace")
 
     def _request_id(self) -> str:
-        return next((self._headers[n] for n in _REQUEST_ID_HEADERS if n in self._headers), "")
+        return self._masked(next((self._headers[n] for n in _REQUEST_ID_HEADERS if n in self._headers), ""))

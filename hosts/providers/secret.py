@@ -8,6 +8,7 @@ import hashlib
 import hmac
 from typing import Final, NoReturn
 
+from standby.engine.known import Known
 from standby.events.vocabulary import CredentialKind
 
 __all__ = ["MASK", "Secret", "fingerprint"]
@@ -25,10 +26,11 @@ class Secret:
     It is neither picklable nor copyable into text: `repr`, `str` and formatting give a mask.
     """
 
-    __slots__ = ("_value", "kind")
+    __slots__ = ("_known", "_value", "kind")
 
     def __init__(self, value: str, kind: CredentialKind = CredentialKind.API_KEY) -> None:
         self._value = value
+        self._known: Known | None = None
         self.kind = kind
 
     def reveal(self) -> str:
@@ -36,8 +38,12 @@ class Secret:
         return self._value
 
     def mask(self, text: str) -> str:
-        """`text` without this secret: some providers send the key back in their error."""
-        return text.replace(self._value, MASK) if len(self._value) >= _MASKABLE_CHARS else text
+        """`text` without this secret, however it is spelt: some providers send the key back in their error."""
+        if not text or len(self._value) < _MASKABLE_CHARS:
+            return text
+        if self._known is None:
+            self._known = Known((self._value,))
+        return self._known.hide(text, MASK)
 
     @property
     def fingerprint(self) -> str:

@@ -456,6 +456,23 @@ def test_a_key_that_the_provider_sends_back_is_masked(wire: Wire) -> None:
 
 @BOTH
 @pytest.mark.invariant(12)
+@pytest.mark.parametrize("spelt", [KEY, KEY.upper(), KEY.replace("-", "%2d")], ids=["same", "upper", "percent"])
+def test_a_key_in_the_head_of_a_reply_is_masked(wire: Wire, spelt: str) -> None:
+    headers = {"x-request-id": spelt, f"x-ratelimit-reset-{spelt}": "3s"}
+    failure = failed(read(wire, [b"{}"], status=429, headers=headers)[0])
+    assert failure.request_id == "[secret]"
+    assert failure.headers["x-ratelimit-reset-[secret]"] == "3s"
+
+    said = {"id": spelt, "model": spelt, "stop_reason": "end_turn", "content": [{"type": "text", "text": "hi"}]}
+    said["choices"] = [{"message": {"content": "hi"}, "finish_reason": "stop"}]
+    outcome, _ = read(wire, [json.dumps(said).encode()], headers=headers)
+    assert isinstance(outcome, CallSucceeded)
+    answer = outcome.answer
+    assert (answer.model, answer.response_id, answer.request_id) == ("[secret]",) * 3
+
+
+@BOTH
+@pytest.mark.invariant(12)
 def test_no_repr_shows_a_key_or_a_prompt(wire: Wire) -> None:
     prompt = Prompt(messages=({"role": "user", "content": "private words"},), system="private words")
     request, _ = built(wire, prompt)
