@@ -26,11 +26,12 @@ from standby.engine.timing import effective_wait
 from standby.events.errors import BadInput
 from standby.events.evidence import Evidence, OperatorRow
 from standby.events.vocabulary import Origin
-from standby.hosts.cli.output import span
+from standby.hosts.cli.output import json_line, span
 
 __all__ = ["classify_command"]
 
 DEFAULT_RULESET = "2026-10"
+_ROWS_BYTES_MOST = 1 << 20
 _FIELDS = frozenset(
     {
         "id",
@@ -118,12 +119,15 @@ def _own_rows(path: Path | None) -> tuple[OperatorRow, ...]:
     if path is None:
         return ()
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(_ROWS_BYTES_MOST + 1)
     except OSError as error:
         raise BadInput(f"the rows in {path} cannot be read: {error.strerror or error}") from None
+    if len(raw) > _ROWS_BYTES_MOST:
+        raise BadInput(f"{path}: this file is larger than {_ROWS_BYTES_MOST} bytes; is it the right one?")
     try:
         rows = msgspec.json.decode(raw, type=tuple[OperatorRow, ...])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"the rows in {path} cannot be used: {error}") from None
     classify(Evidence(), extra_rows=rows)  # checks them
     return rows
@@ -236,7 +240,6 @@ def _with_a_clock(reply: Reply, evidence: Evidence, own: tuple[OperatorRow, ...]
 
 def _answer_lines(ruleset: str, own: tuple[OperatorRow, ...]) -> None:
     _known(ruleset)
-    out = sys.stdout
     for number, line in _lines():
         try:
             given = msgspec.json.decode(line)
@@ -248,14 +251,14 @@ def _answer_lines(ruleset: str, own: tuple[OperatorRow, ...]) -> None:
             answer, _ = _answer(given, ruleset, own)
         except BadInput as error:
             raise BadInput(f"line {number}: {error}") from None
-        out.write(msgspec.json.encode(answer).decode() + "\n")
-    out.flush()
+        json_line(msgspec.json.encode(answer))
+    sys.stdout.flush()
 
 
 def _answer_one(given: dict[str, Any], own: tuple[OperatorRow, ...], *, as_json: bool) -> None:
     answer, reading = _answer(given, given["ruleset"], own)
     if as_json:
-        typer.echo(msgspec.json.encode(answer).decode())
+        json_line(msgspec.json.encode(answer))
         return
     typer.echo(f"reason        {answer['reason'] or 'none (' + answer['label'] + ')'}")
     typer.echo(f"row           {reading.row}  {', '.join(reading.matched)}".rstrip())
@@ -278,7 +281,7 @@ def _list_rows(ruleset: str, own: tuple[OperatorRow, ...], *, as_json: bool) -> 
             "table": TABLE, "ruleset": ruleset, "operator_rows": own, "rows": table.rows, "phrases": SAYS,
             "codes": {name: sorted(codes.split()) for name, codes in TOKENS.items()},
         }  # fmt: skip
-        typer.echo(msgspec.json.encode(listing).decode())
+        json_line(msgspec.json.encode(listing))
         return
     typer.echo(f"table {TABLE}, ruleset {ruleset}: rows in order, the first that matches wins")
     for one in own:

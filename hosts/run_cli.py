@@ -10,9 +10,12 @@ from typing import Annotated
 import typer
 
 from standby.events.errors import BadInput
-from standby.hosts.cli.options import AgentName, AsJson, LogPath, PolicyPath, StatePath, log_path
+from standby.hosts.cli.options import AgentName, AsJson, LogPath, PolicyPath, StatePath, decoded, log_path
+from standby.hosts.settings.cells import LONGEST_MS
 
 __all__ = ["run_command"]
+
+TIMEOUT_MOST_S = LONGEST_MS / 1000
 
 
 def run_command(
@@ -29,7 +32,8 @@ def run_command(
     ] = None,
     system: Annotated[str | None, typer.Option("--system", help="Instructions that go before all.")] = None,
     timeout_s: Annotated[
-        float | None, typer.Option("--timeout", min=0.001, help="Budget of each attempt, in seconds.")
+        float | None,
+        typer.Option("--timeout", min=0.001, max=TIMEOUT_MOST_S, help="Budget of each attempt, in seconds."),
     ] = None,
     stream: Annotated[
         bool,
@@ -53,7 +57,7 @@ def run_command(
         if prompt is None and sys.stdin.isatty():
             talk.loop()
             return
-        text = sys.stdin.read() if prompt is None else prompt
+        text = decoded(sys.stdin.buffer.read(), "what is piped in") if prompt is None else prompt
         if not text.strip():
             raise BadInput("there is nothing to ask; give a prompt, or pipe one in")
         answered = talk.turn(text)

@@ -1,7 +1,9 @@
 """All commands, and the one boundary at which whatever standby refuses becomes a message and exit status 2."""
 
 import errno
+import os
 import sqlite3
+import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
@@ -28,8 +30,30 @@ from standby.hosts.simulate_cli import simulate_command
 __all__ = ["app"]
 
 
+_UNFORESEEN: tuple[tuple[type[Exception], str], ...] = (
+    (UnicodeError, "a text is not valid Unicode"),
+    (OverflowError, "a number is too large"),
+    (RecursionError, "something is nested too deeply"),
+    (ValueError, "a value is impossible"),
+)
+"""What bad input comes to where no check named it before. The error is not quoted: it might quote a secret."""
+
+
 class Boundary(TyperGroup):
     """Runs a command; errors that have a message for the user are shown as that message."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for argument in args:
+            try:
+                argument.encode()
+            except UnicodeEncodeError:
+                shown = argument.encode("utf-8", "backslashreplace").decode()[:60]
+                remark(
+                    f"standby: the argument {shown} is not {sys.getfilesystemencoding()} text; "
+                    "give it as UTF-8, in a locale that has it (such as LC_ALL=C.UTF-8)"
+                )
+                raise typer.Exit(2) from None
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -42,6 +66,14 @@ class Boundary(TyperGroup):
             if error.errno == errno.EPIPE:
                 raise
             remark(f"standby: {error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        except (ValueError, OverflowError, RecursionError) as error:
+            if os.environ.get("STANDBY_DEBUG"):
+                raise
+            what = next(words for kind, words in _UNFORESEEN if isinstance(error, kind))
+            remark(
+                f"standby {ctx.invoked_subcommand}: {what}; check what was given to this command and the files "
+                "that it names (STANDBY_DEBUG=1 shows where it went wrong)"
+            )
         raise typer.Exit(2)
 
 

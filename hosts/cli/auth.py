@@ -12,7 +12,7 @@ import typer
 from standby.events.errors import BadInput
 from standby.events.facts import CredentialRemoved
 from standby.events.vocabulary import CredentialKind
-from standby.hosts.cli.options import AgentName, AsJson, LogPath, StatePath, log_path, open_log
+from standby.hosts.cli.options import AgentName, AsJson, LogPath, StatePath, decoded, log_path, open_log
 from standby.hosts.cli.output import Out, local_time
 from standby.hosts.cli.reading import moment_ms
 from standby.hosts.core import Core, wall_clock
@@ -46,7 +46,8 @@ def _secret(key_env: str | None) -> str:
     if key_env is not None:
         return f"env:{key_env}"
     if not _on_terminal():
-        text = sys.stdin.readline() if sys.stdin is not None else ""
+        line = sys.stdin.buffer.readline() if sys.stdin is not None else b""
+        text = decoded(line, "the key on standard input")
         if not text.strip():
             raise BadInput("no key came on standard input; pipe it in, or name its variable with --key-env")
         return text

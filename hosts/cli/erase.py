@@ -43,10 +43,16 @@ def erase_command(
         with Core(store) as core:
             gone = core.erase(kind, known)
             position = core.view.position
+            scrubbed = store.scrub()
     finally:
         store.close()
+    if not scrubbed:
+        remark(
+            f"other processes are still reading {store.path}: what was erased can be found in its -wal file "
+            "until the next checkpoint after they are done"
+        )
     if as_json:
-        Out().json({"kind": kind, "erased": gone, "position": position})
+        Out().json({"kind": kind, "erased": gone, "position": position, "scrubbed": scrubbed})
     else:
         entries = "1 entry" if gone == 1 else f"{gone} entries"
         Out().line(f"erased {entries} of the side table; recorded at position {position}")

@@ -22,6 +22,7 @@ from standby.hosts.cli.words import failure_text
 __all__ = ["commit_value", "event_text", "field_text", "log_command"]
 
 POLL_S = 0.1
+LAST_MOST = 1_000_000_000
 _CALM = {"answered": "green", "failed": "red", "block_set": "red", "notice_due": "yellow"}
 
 
@@ -171,7 +172,9 @@ def log_command(
     since: Annotated[
         str | None, typer.Option("--since", help="From a position, a moment, or a length of time ago (10m).")
     ] = None,
-    last: Annotated[int | None, typer.Option("--last", "-n", min=1, help="Only the last so many.")] = None,
+    last: Annotated[
+        int | None, typer.Option("--last", "-n", min=1, max=LAST_MOST, help="Only the last so many.")
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as commits come.")] = False,
     agent: AgentName = "main",
     as_json: AsJson = False,

@@ -18,6 +18,7 @@ __all__ = [
     "LogPath",
     "PolicyPath",
     "StatePath",
+    "decoded",
     "log_path",
     "open_log",
     "parse_head",
@@ -65,6 +66,19 @@ def open_log(given: Path | None) -> SQLiteStore:
     store = open_store(path, create=False)
     assert isinstance(store, SQLiteStore)
     return store
+
+
+def decoded(raw: bytes, what: str) -> str:
+    """What came in as bytes, as text, whatever the locale says.
+
+    Raises:
+        BadInput: it is not UTF-8; the message does not quote it, since it may be a key.
+    """
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        place = f"at byte {error.start + 1}"
+    raise BadInput(f"{what} is not UTF-8 text ({place}); send it as UTF-8")
 
 
 def parse_position(text: str) -> int | None:

@@ -4,6 +4,7 @@ Texts of providers and names of users are shown as they are, except for control 
 visible escapes, so that no reply can move the cursor or colour the screen of whoever reads a log.
 """
 
+import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-__all__ = ["Out", "clean", "clock_time", "local_time", "span", "timed", "utc_time"]
+__all__ = [
+    "Out",
+    "clean",
+    "clock_time",
+    "json_line",
+    "local_time",
+    "remark",
+    "span",
+    "timed",
+    "utc_time",
+    "working",
+]
 
 MOMENTS = frozenset({
     "at_ms", "until_ms", "evidence_ms", "started_ms", "received_ms", "expires_ms", "soonest_ms", "first_ms",
@@ -126,15 +138,23 @@ class Out:
 
     def json(self, value: Any) -> None:
         """One JSON document on one line, keys as given. Moments get their ISO form."""
-        sys.stdout.write(msgspec.json.encode(timed(msgspec.to_builtins(value))).decode() + "\n")
+        json_line(msgspec.json.encode(timed(msgspec.to_builtins(value))))
 
     def raw(self, line: bytes) -> None:
         """A line that is JSON already."""
-        sys.stdout.write(line.decode() + "\n")
+        json_line(line)
 
     def flush(self) -> None:
         """Let readers of a pipe see what there is."""
         sys.stdout.flush()
+
+
+def json_line(line: bytes) -> None:
+    """A line of JSON on stdout. JSON is UTF-8 whatever the locale: escapes of ours would make it invalid."""
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and out.encoding.lower() != "utf-8":
+        out.reconfigure(encoding="utf-8", errors="backslashreplace")
+    out.write(line.decode() + "\n")
 
 
 def remark(text: str) -> None:

@@ -34,7 +34,7 @@ TYPES = sorted(str(kind.__struct_config__.tag) for kind in (*f.Fact.__args__, *d
 """Every type tag of facts and decisions."""
 
 _ALIAS = re.compile(rb'"([spto]-[0-9a-f]{24})"')
-_LENGTH = re.compile(r"(\d+)\s*(ms|min|s|m|h|d)")
+_LENGTH = re.compile(r"(\d{1,15})\s*(ms|min|s|m|h|d)")
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _TURN_REQUESTED = b'"type":"turn_requested"'
 
@@ -158,18 +158,19 @@ def moment_ms(text: str, now_ms: int | None = None) -> int:
     ago = length_ms(text.removesuffix("ago").strip())
     if ago is not None:
         return now - ago
-    if text.isascii() and text.isdigit() and len(text) >= 12:
+    if text.isascii() and text.isdigit() and 12 <= len(text) <= 15:
         return int(text)
     today = datetime.fromtimestamp(now / 1000).date().isoformat()
     for candidate in (text, f"{today}T{text}" if ":" in text else ""):
         try:
             found = datetime.fromisoformat(candidate)
-        except ValueError:
+            # At either end of the calendar a local time may have no moment in UTC.
+            found = found if found.tzinfo is not None else found.astimezone()
+        except (ValueError, OverflowError):
             continue
-        found = found if found.tzinfo is not None else found.astimezone()
         return (found - _EPOCH) // timedelta(milliseconds=1)
     raise BadInput(
-        f"{text!r} is no moment; give a date and time (2026-11-30T14:05:00), a time of today (14:05), "
+        f"{text[:60]!r} is no moment; give a date and time (2026-11-30T14:05:00), a time of today (14:05), "
         "epoch milliseconds, or how long ago (10m, 2h)"
     )
 

@@ -12,7 +12,7 @@ from rich.status import Status as Spinner
 from rich.text import Text
 
 from standby.events.commit import Commit
-from standby.hosts.cli.output import clean
+from standby.hosts.cli.output import clean, json_line
 from standby.hosts.demo.timeline import Name, lines_of
 from standby.hosts.runner import Status
 
@@ -138,7 +138,7 @@ class Stage:
 
     def _json(self, kind: str, fields: dict[str, Any]) -> None:
         line = {"kind": kind, "seconds": round(self._seconds, 3), **fields}
-        sys.stdout.write(msgspec.json.encode(line).decode() + "\n")
+        json_line(msgspec.json.encode(line))
         sys.stdout.flush()
 
     @property

@@ -33,6 +33,8 @@ from standby.hosts.scripted.replies import Reply
 
 __all__ = ["Lane", "Script", "load", "parse"]
 
+_BYTES_MOST = 1 << 20
+
 ReplyLike: TypeAlias = Reply | str
 """A reply, or the text of a good answer."""
 
@@ -103,7 +105,11 @@ def _reply(item: ReplyLike) -> Reply:
 def load(path: str | Path) -> Script:
     """Read a script from a TOML file; BadScript names the file and the key or line that is wrong."""
     try:
-        text = Path(path).read_text("utf-8")
+        with Path(path).open("rb") as file:
+            raw = file.read(_BYTES_MOST + 1)
+        if len(raw) > _BYTES_MOST:
+            raise BadScript(f"{path}: this file is larger than {_BYTES_MOST} bytes; is it the right one?")
+        text = raw.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as fault:
         reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
         raise BadScript(f"{path}: the script cannot be read: {reason}.") from fault
@@ -118,6 +124,10 @@ def parse(text: str, name: str = "script") -> Script:
         raise BadScript(f"{name}: this is not TOML: {fault}.") from fault
     except msgspec.ValidationError as fault:
         raise BadScript(f"{name}: {_explained(str(fault))}") from fault
+    except RecursionError as fault:
+        raise BadScript(f"{name}: this is no script: it is nested too deeply.") from fault
+    except ValueError as fault:
+        raise BadScript(f"{name}: a value of it cannot be used: {fault}.") from fault
     _check(script, name)
     return script
 

@@ -50,7 +50,8 @@ def load_settings(path: str | FilePath) -> Settings:
             names file, line and key.
     """
     try:
-        raw = FilePath(path).read_bytes()
+        with FilePath(path).open("rb") as file:
+            raw = file.read(_BYTES_MOST + 1)
         if len(raw) > _BYTES_MOST:
             raise BadPolicy(f"{path}: this file is larger than {_BYTES_MOST} bytes; is it the right one?")
         text = raw.decode("utf-8-sig")

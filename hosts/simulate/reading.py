@@ -28,6 +28,7 @@ _LONGEST_MS: Final = 366 * 24 * 60 * 60 * 1000
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PART: Final = re.compile(r"(\d{1,12}(?:\.\d{1,3})?)(ms|s|m|h|d)")
 _AT_LINE: Final = re.compile(r"\s*\(at line (\d+), column \d+\)$|\s*\(at end of document\)$")
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _PLACE: Final = re.compile(r" - at `\$(.*)`$")
 _TYPES: Final = {
     "int": "a whole number",
@@ -81,7 +82,8 @@ def load_scenario(path: str | FilePath) -> Loaded:
         BadScript: it cannot be read, or something in it is wrong; the message names file and place.
     """
     try:
-        raw = FilePath(path).read_bytes()
+        with FilePath(path).open("rb") as file:
+            raw = file.read(_BYTES_MOST + 1)
     except OSError as error:
         raise BadScript(f"{path}: the scenario cannot be read: {error.strerror or error}") from error
     if len(raw) > _BYTES_MOST:
@@ -139,9 +141,20 @@ def _parsed(text: str, name: str, *, as_json: bool, exact: bool = False) -> dict
         line = int(where[1]) if where and where[1] else text.rstrip("\n").count("\n") + 1
         words = "JSON" if as_json else "TOML"
         raise BadScript(f"{name}:{line}: this is not {words}: {_AT_LINE.sub('', str(error))}") from error
+    if as_json and _HALF.search(text) and _halves(data):
+        raise BadScript(f"{name}: a \\u escape stands for half a character; write both halves, or the letter")
     if not isinstance(data, dict):
         raise BadScript(f"{name}: a scenario is a table of its parts, not {_type_of(data)}")
     return data
+
+
+def _halves(data: Any) -> bool:
+    """Whether a text in it is no Unicode; JSON lets halves of characters through that no log can hold."""
+    try:
+        json.dumps(data, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _decimal(text: str) -> Decimal:
