@@ -99,3 +99,15 @@ def checked(checked_ms: int, valid: bool = True, resets_at_ms: int | None = None
 def test_an_older_check_says_nothing_after_a_newer_one_unless_that_was_invalid(valid: bool) -> None:
     late = given(checked(START_MS + 2, valid)).when(checked(START_MS + 1, resets_at_ms=START_MS + 9_000))
     late.then(*([] if valid else [d.BlockSet]))
+
+
+@pytest.mark.rule("COOL-9")
+@pytest.mark.parametrize("kind", ["rate_limit", "auth", "billing", "model_not_found", "unclassified"])
+@pytest.mark.parametrize("later_ms", [0, 1])
+def test_a_failure_of_a_call_that_began_before_a_newer_success_blocks_nothing(kind: str, later_ms: int) -> None:
+    w = World(chain(A, B, recovery=AT_ONCE))
+    older = w.turn("one")
+    newer = w.sleep(later_ms).turn("two")
+    w.sleep(500).answer(newer)
+    w.sleep(500).fail(older, kind, retry_after=60)
+    assert len(of(older, d.BlockSet)) == (1 if later_ms == 0 else 0)
