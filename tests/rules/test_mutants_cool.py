@@ -111,3 +111,12 @@ def test_a_failure_of_a_call_that_began_before_a_newer_success_blocks_nothing(ki
     w.sleep(500).answer(newer)
     w.sleep(500).fail(older, kind, retry_after=60)
     assert len(of(older, d.BlockSet)) == (1 if later_ms == 0 else 0)
+
+
+@pytest.mark.rule("COOL-2")
+@pytest.mark.parametrize(("late_ms", "blocks"), [(4_999, 1), (5_000, 0), (5_001, 0)])
+def test_a_wait_that_is_over_when_it_is_reported_blocks_nothing_any_more(late_ms: int, blocks: int) -> None:
+    w = World(chain(A, B, recovery=AT_ONCE))
+    turn = w.turn()
+    w.sleep(late_ms).fail(turn, "rate_limit", retry_after=5, received_ms=START_MS)
+    assert len(of(turn, d.BlockSet)) == blocks
