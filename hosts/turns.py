@@ -206,10 +206,13 @@ class TurnHandle:
             )
         self._submit(f.ResponseCompleted(turn=self.id, attempt=turn.attempt, usage=usage, number=number))
 
-    def runtime_recovering(self, reply: Reply) -> None:
-        """A call inside the attempt failed and the runtime recovers by itself (COOL-12, REC-16)."""
+    def runtime_recovering(self, reply: Reply, *, secrets: tuple[str, ...] = ()) -> None:
+        """A call inside the attempt failed and the runtime recovers by itself (COOL-12, REC-16).
+
+        `secrets` are those that the call used, so that they are masked wherever the reply quotes them.
+        """
         turn = self.state
-        fact, asides = self._failure(turn, turn.attempt, Failed(reply=reply))
+        fact, asides = self._failure(turn, turn.attempt, Failed(reply=reply, secrets=secrets))
         if isinstance(fact, f.CallFailed):
             self._submit(
                 f.RuntimeRecovering(turn=self.id, attempt=turn.attempt, evidence=fact.evidence), asides

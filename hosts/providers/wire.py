@@ -143,9 +143,13 @@ def mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+COUNT_MOST: Final = 1 << 53
+"""Largest count that is believed; larger ones fit neither JSON numbers nor SQLite integers everywhere."""
+
+
 def count(value: object) -> int:
-    """A token count, 0 for anything that is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    """A token count, 0 for anything that is none, a number that no model could have counted included."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= COUNT_MOST else 0
 
 
 def text_of(content: object) -> str:

@@ -538,3 +538,11 @@ def test_an_endpoint_that_cannot_be_used_is_refused(options: dict[str, str], wor
     with pytest.raises(BadInput, match=words) as caught:
         endpoint("elsewhere", **options)  # type: ignore[arg-type]  # texts stand for the wire too
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [2**53 + 1, 10**30, -1, True, "7", None, 1.5])
+def test_a_count_that_nobody_can_have_counted_is_none(given: object) -> None:
+    from standby.hosts.providers.wire import count
+
+    assert count(given) == 0
+    assert count(2**53) == 2**53
