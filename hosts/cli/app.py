@@ -12,8 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 from standby.events.errors import StandbyError
-from standby.hosts.classify_cli import classify_command
 from standby.hosts.cli.auth import auth_app
+from standby.hosts.cli.classify import classify_command
 from standby.hosts.cli.erase import erase_command
 from standby.hosts.cli.explain import explain_command
 from standby.hosts.cli.export import export_command
@@ -21,11 +21,11 @@ from standby.hosts.cli.log import log_command
 from standby.hosts.cli.output import remark
 from standby.hosts.cli.proof import head_command, verify_command
 from standby.hosts.cli.replay import replay_command
+from standby.hosts.cli.run import run_command
 from standby.hosts.cli.session import session_app
+from standby.hosts.cli.simulate import simulate_command
 from standby.hosts.cli.status import status_command
 from standby.hosts.demo import demo_command
-from standby.hosts.run_cli import run_command
-from standby.hosts.simulate_cli import simulate_command
 
 __all__ = ["app"]
 

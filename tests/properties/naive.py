@@ -87,6 +87,9 @@ class Naive(Profiles):
         left = [pin for pin in self.talks[fact.session].pins.values() if not pin.user]
         must(13, not left, "an automatic pin outlived a reset")
 
+    def _compaction_completed(self, fact: f.CompactionCompleted, said: Any, commit: Commit) -> None:
+        must(13, not said, "a compaction decided something, though it changes no profile")
+
     # ---- turns -----------------------------------------------------------------------------------------
 
     def _turn_requested(self, fact: f.TurnRequested, said: Any, commit: Commit) -> None:

@@ -371,6 +371,11 @@ class Play:
     def reset(self, session: int = 0, slot: int = 0) -> None:
         self.submit(slot, f.SessionReset(session=SESSIONS[session % len(SESSIONS)], kind=ResetKind.NEW))
 
+    def compact(self, session: int = 0, slot: int = 0) -> None:
+        key = SESSIONS[session % len(SESSIONS)]
+        known = self.cores[SLOTS[slot % len(SLOTS)]].view.sessions.get(key)
+        self.submit(slot, f.CompactionCompleted(session=key, count=1 + (known.compactions if known else 0)))
+
     def remove(self, profile: int = 0) -> None:
         self.submit(0, f.CredentialRemoved(profile=PROFILES[profile % len(PROFILES)].alias))
 

@@ -75,13 +75,13 @@ class Service(RuleBasedStateMachine):
         self.play.late(number, attempt, slot, good=good, **failure)
 
     @rule(
-        what=st.sampled_from(["select", "select", "pin", "reset"]),
+        what=st.sampled_from(["select", "select", "pin", "reset", "compact"]),
         session=SLOT,
         slot=SLOT,
         which=st.none() | SMALL,
     )
     def user(self, what: str, session: int, slot: int, which: int | None) -> None:
-        args = (session, slot) if what == "reset" else (session, which, slot)
+        args = (session, slot) if what in ("reset", "compact") else (session, which, slot)
         getattr(self.play, what)(*args)
 
     @rule(what=st.sampled_from(["adopt", "observe", "remove"]), number=SMALL, order=SLOT)

@@ -21,10 +21,10 @@ from rich.text import Text
 from standby.engine.steps import Settled
 from standby.events.errors import TurnFailed
 from standby.events.vocabulary import SelectionSource
+from standby.hosts.cli.hints import credential_warnings, what_would_help
 from standby.hosts.cli.output import Out, clean, clock_time, remark
 from standby.hosts.credentials import CredentialStore
 from standby.hosts.providers.values import Prompt
-from standby.hosts.run_hints import credential_warnings, what_would_help
 from standby.hosts.runner import Runner, Status, TurnResult
 from standby.hosts.service import open as open_service
 from standby.hosts.settings import Settings, load_settings, with_environment

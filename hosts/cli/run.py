@@ -1,6 +1,6 @@
 """The command `standby run`: one turn, or a conversation, against configured providers.
 
-What does the work is imported when the command runs (`run_talk`), so that other commands start without an HTTP
+What does the work is imported when the command runs (`talk`), so that other commands start without an HTTP
 client.
 """
 
@@ -42,7 +42,7 @@ def run_command(
     as_json: AsJson = False,
 ) -> None:
     """Ask a model, with everything that standby does when it fails. Exit 0: answered, 1: not, 2: bad input."""
-    from standby.hosts.run_talk import Manner, talking
+    from standby.hosts.cli.talk import Manner, talking
 
     manner = Manner(
         session=session,

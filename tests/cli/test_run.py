@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from standby.hosts.cli.app import Boundary
-from standby.hosts.run_cli import run_command
+from standby.hosts.cli.run import run_command
 from standby.hosts.scripted import (
     ScriptedProvider,
     answer,
@@ -198,7 +198,7 @@ def test_bad_input_exits_2(site: Callable[..., Site], arguments: list[str], mess
 
 def test_a_conversation_on_a_terminal(site: Callable[..., Site], tmp_path: Path) -> None:
     at = site(alpha=["First.", no_credit(repeat=True)], beta=["Second.", answer("Third.")])
-    program = "import typer; from standby.hosts.run_cli import run_command; typer.run(run_command)"
+    program = "import typer; from standby.hosts.cli.run import run_command; typer.run(run_command)"
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", program, *at.options],

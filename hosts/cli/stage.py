@@ -1,7 +1,10 @@
-"""`standby simulate`: play a scenario and print what was decided, by which rules."""
+"""What `standby simulate` does: play scenarios and print what was decided, by which rules.
+
+Apart from the command itself, so that other commands start without the runner.
+"""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -18,7 +21,7 @@ from standby.hosts.simulate import Loaded, Played, PlayedTurn, load_scenario, pl
 from standby.hosts.simulate.expect import count_of, record_line
 from standby.hosts.simulate.words import Words, offset
 
-__all__ = ["simulate_command"]
+__all__ = ["simulate"]
 
 _STYLES = {
     "answered": "green",
@@ -29,19 +32,8 @@ _STYLES = {
 }
 
 
-def simulate_command(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE...", help="Scenario files, TOML or JSON; a line for each of several."),
-    ],
-    log: Annotated[Path | None, typer.Option("--log", help="Keep the log here; the file must be new.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only outcomes, no decisions.")] = False,
-) -> None:
-    """Play a scenario on a virtual clock: the real engine, log and runner loop, without network or sleeping.
-
-    Exit status 1 when something that the scenario expects did not happen, 2 when it cannot be played.
-    """
+def simulate(files: list[Path], log: Path | None, *, as_json: bool, quiet: bool) -> None:
+    """Play the files and print what was decided; see `simulate_command`."""
     if len(files) > 1:
         if log is not None:
             raise BadInput("--log keeps the log of one scenario; play the files one by one, each with its own")

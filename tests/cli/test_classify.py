@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from standby.hosts.classify_cli import classify_command
+from standby.hosts.cli.classify import classify_command
 from tests.classify.cases import load
 
 app = typer.Typer()
