@@ -90,7 +90,7 @@ def ranked(
 def _base(view: Reading, policy: Policy, provider: str) -> tuple[str, ...]:
     """The profiles of a provider that nobody ordered: the configured ones, else the stored ones, as stored."""
     stock = view.stock.get(provider, ())
-    if view.order.get(provider):
+    if not policy.profiles or view.order.get(provider):
         return stock
     # A mapping has no order that would survive being written, so the stored order stands.
     rules = policy.profiles

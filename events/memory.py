@@ -99,7 +99,8 @@ class MemoryStore:
         return self._names.get((kind, text))
 
     def keep(self, added: Iterable[Aside], erased: set[str]) -> None:
-        for aside in [a for a in self._asides.values() if a.subject in erased]:
+        gone = [a for a in self._asides.values() if a.subject in erased] if erased else []
+        for aside in gone:
             del self._asides[aside.alias]
             self._names.pop((aside.kind, aside.text), None)
         for aside in added:
