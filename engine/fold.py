@@ -162,7 +162,8 @@ def _runtime_started(view: Reading, event: f.RuntimeStarted, stamp: Stamp) -> No
 
 def _policy_adopted(view: Reading, event: f.PolicyAdopted, stamp: Stamp) -> None:
     position = view.position + 1
-    kept = {view.turns.get(key).policy for key in view.turns.keys_now()}  # type: ignore[union-attr]  # the story made it
+    turns_now = (view.turns.get(key) for key in view.turns.keys_now())
+    kept = {turn.policy for turn in turns_now if turn is not None}
     view.policies = {at: policy for at, policy in view.policies.items() if at in kept}
     view.policies[position] = event.policy
     view.policy_at = position

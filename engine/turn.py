@@ -240,7 +240,7 @@ def fold_claims(turn: Turn, event: Fact, *, first: bool) -> None:
     turn.delivered = turn.delivered or (isinstance(event, CallFailed) and event.delivered)
     usage = getattr(event, "usage", None)
     if first and (usage is not None or isinstance(event, CallSucceeded)):
-        turn.usages = (*turn.usages, (turn.attempts[event.attempt - 1].model, usage))  # type: ignore[union-attr]  # the story made it
+        turn.usages = (*turn.usages, (turn.attempts[event.attempt - 1].model, usage))  # type: ignore[union-attr]  # narrowed above
 
 
 def fold_wait_ended(turn: Turn, event: object, at_ms: int) -> None:
