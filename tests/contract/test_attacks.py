@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,14 @@ import sys
 from standby.events.sqlite import SQLiteStore
 print(SQLiteStore(sys.argv[1]).head().position)
 """
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SQLiteStore]:
+    """A log on disk that is closed again."""
+    store = SQLiteStore(tmp_path / "log.db")
+    yield store
+    store.close()
 
 
 def head_seen_elsewhere(path: Path) -> int:
@@ -137,8 +145,7 @@ def test_a_checkpoint_before_the_start_is_neither_used_nor_proved(position: int)
 
 
 @pytest.mark.invariant(11)
-def test_names_that_went_without_an_erasure_are_missed(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "log.db")
+def test_names_that_went_without_an_erasure_are_missed(store: SQLiteStore) -> None:
     world = World(store=store)
     world.answer(world.turn())
     store._connection.execute("DELETE FROM asides WHERE text = 'openai:one'")
@@ -148,8 +155,7 @@ def test_names_that_went_without_an_erasure_are_missed(tmp_path: Path) -> None:
 
 
 @pytest.mark.invariant(11)
-def test_an_altered_text_is_named_by_its_position_and_cannot_change_its_owner(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "log.db")
+def test_an_altered_text_is_named_by_its_position_and_cannot_change_its_owner(store: SQLiteStore) -> None:
     world = World(store=store)
     turn = world.turn()
     world.fail(turn, "auth")
