@@ -173,24 +173,23 @@ def failure_message(turn: Turn, now_ms: int) -> str:
     if reasons and all(reason is Failure.OVERLOADED for reason in reasons):
         return "⚠️ The providers are overloaded. Please try again in a few minutes."
     if reasons and set(reasons) <= busy:
-        if turn.soonest_ms is not None and turn.soonest_ms > now_ms:
-            seconds = max(1, -(-(turn.soonest_ms - now_ms) // 1000))
-            if seconds <= 60:
-                return f"⚠️ Rate-limited — ready in ~{seconds}s. Please wait a moment."
-            return f"⚠️ Rate-limited — ready in ~{-(-seconds // 60)} min. Please try again shortly."
+        if when := _soon(turn, now_ms):
+            advice = "try again shortly" if when.endswith("min") else "wait a moment"
+            return f"⚠️ Rate-limited — ready in ~{when}. Please {advice}."
         return "⚠️ All models are temporarily rate-limited. Please try again in a few minutes."
     if reasons and set(reasons) <= {*busy, Failure.SERVER_ERROR, Failure.TIMEOUT, Failure.INTERRUPTED}:
         return "⚠️ The providers have trouble right now. Please try again in a few minutes."
     if turn.reason is Failure.EMPTY_RESPONSE:
         return "⚠️ The model ended its turn without an answer. Please try again."
     last = turn.reason.value.replace("_", " ") if turn.reason else "no candidate could be tried"
-    return f"⚠️ The request failed: {last}.{_ready(turn, now_ms)}"
+    when = _soon(turn, now_ms)
+    again = f" {turn.soonest_model} can be tried again in ~{when}." if when else ""
+    return f"⚠️ The request failed: {last}.{again}"
 
 
-def _ready(turn: Turn, now_ms: int) -> str:
-    """When something can be tried again, where that is known (OURS-10)."""
+def _soon(turn: Turn, now_ms: int) -> str:
+    """How long until something can be tried again, rounded up; "" where that is not known (OURS-10)."""
     if turn.soonest_ms is None or turn.soonest_ms <= now_ms:
         return ""
     seconds = max(1, -(-(turn.soonest_ms - now_ms) // 1000))
-    when = f"{seconds}s" if seconds <= 60 else f"{-(-seconds // 60)} min"
-    return f" {turn.soonest_model} can be tried again in ~{when}."
+    return f"{seconds}s" if seconds <= 60 else f"{-(-seconds // 60)} min"
