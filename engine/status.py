@@ -11,9 +11,9 @@ from standby.engine.view import View
 from standby.events.errors import BadReport
 from standby.events.facts import TurnRequested
 from standby.events.vocabulary import Failure, SelectionSource
-from standby.projections.sessions import Session
+from standby.projections.sessions import Session, Sticky
 
-__all__ = ["Status", "status_of"]
+__all__ = ["Status", "held_sticky", "status_of"]
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +30,16 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Why it does."""
 
 
+def held_sticky(view: View, session: Session, selected: str, now_ms: int) -> Sticky | None:
+    """The sticky fallback that some living runtime still holds, the longest one."""
+    held = [
+        one
+        for one in session.sticky.values()
+        if one.until_ms > now_ms and one.selected == selected and view.local(one.runtime, one.epoch)
+    ]
+    return max(held, key=lambda one: one.until_ms, default=None)
+
+
 def status_of(view: View, session: str, agent: str, now_ms: int) -> Status:
     """The status of a session, by its alias. A fallback from another selected model is stale and not shown."""
     try:
@@ -40,16 +50,8 @@ def status_of(view: View, session: str, agent: str, now_ms: int) -> Status:
     active, reason = "", None
     if known.announced is not None and known.announced.selected == selection.model:
         active, reason = known.announced.active, known.announced.reason
-    else:
-        held = [
-            sticky
-            for sticky in known.sticky.values()
-            if sticky.selected == selection.model
-            and sticky.until_ms > now_ms
-            and view.local(sticky.runtime, sticky.epoch)
-        ]
-        if held:
-            active, reason = max(held, key=lambda one: one.until_ms).model, Failure.RATE_LIMIT
+    elif (sticky := held_sticky(view, known, selection.model, now_ms)) is not None:
+        active, reason = sticky.model, Failure.RATE_LIMIT
     return Status(
         selected=selection.model,
         source=selection.source,

@@ -5,15 +5,13 @@ from typing import Any
 import msgspec
 
 from standby.engine.order import manages_itself
-from standby.engine.selection import Selection, resolve
+from standby.engine.status import held_sticky, status_of
 from standby.engine.turn import Turn
 from standby.engine.view import View
-from standby.events.errors import BadInput
-from standby.events.facts import TurnRequested
 from standby.hosts.cli.output import Out, local_time, span
 from standby.hosts.cli.reading import Names
 from standby.projections.health import Health, documented_stats, enforced
-from standby.projections.sessions import Session, Sticky
+from standby.projections.sessions import Session
 
 __all__ = ["print_session", "print_state", "session_of", "state_of"]
 
@@ -55,45 +53,20 @@ def _agent_of(view: View, names: Names, alias: str, session: Session) -> str:
     return turn.request.agent if turn is not None and turn.request is not None else "main"
 
 
-def _selection(view: View, names: Names, alias: str, session: Session) -> Selection | None:
-    request = TurnRequested(turn="", session=alias, agent=_agent_of(view, names, alias, session))
-    try:
-        return resolve(view, view.policy(), request)
-    except BadInput:
-        return None
-
-
-def _sticky(view: View, session: Session, selected: str, now_ms: int) -> Sticky | None:
-    """The sticky fallback that some living runtime still holds, the longest one."""
-    held = [
-        one
-        for one in session.sticky.values()
-        if one.until_ms > now_ms and one.selected == selected and view.local(one.runtime, one.epoch)
-    ]
-    return max(held, key=lambda one: one.until_ms, default=None)
-
-
 def session_of(view: View, names: Names, alias: str, now_ms: int) -> dict[str, Any]:
     """What is true of one session: selection, active fallback with its cause, stickiness, pins."""
     session = view.sessions.get(alias) or Session()
-    selection = _selection(view, names, alias, session)
-    selected = selection.model if selection is not None else ""
-    told = session.announced
-    fallback: dict[str, Any] | None = None
-    sticky = _sticky(view, session, selected, now_ms)
-    if told is not None and told.selected == selected:
-        # LIVE-5, STICK-6: the selected model stays named, the fallback and its cause stand beside it.
-        fallback = {"model": told.active, "reason": told.reason}
-    elif sticky is not None:
-        fallback = {"model": sticky.model, "reason": None}
+    # LIVE-5, STICK-6: the selected model stays named, the fallback and its cause stand beside it.
+    status = status_of(view, alias, _agent_of(view, names, alias, session), now_ms)
+    sticky = held_sticky(view, session, status.selected, now_ms)
     return {
         "session": names.session(alias),
         "alias": alias,
-        "selected": selected,
-        "source": selection.source if selection is not None else None,
-        "strict": selection is not None and selection.override == (),
+        "selected": status.selected,
+        "source": status.source if status.selected else None,
+        "strict": status.strict,
         "override": session.model,
-        "active_fallback": fallback,
+        "active_fallback": {"model": status.active, "reason": status.reason} if status.active else None,
         "sticky": None
         if sticky is None
         else {
