@@ -16,10 +16,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from standby.engine.classify import classify, read, recognised
-from standby.engine.evidence import Reply, extract
-from standby.engine.rows import RULESETS, SAYS, TABLE
-from standby.engine.rows.tokens import TOKENS
+from standby.engine.classify.classifier import classify, recognised
+from standby.engine.classify.codes import TOKENS
+from standby.engine.classify.tables import RULESETS, TABLE
+from standby.engine.reading.extract import Reply, extract, read
+from standby.engine.reading.phrase_lines import SAYS
 
 __all__ = ["main"]
 

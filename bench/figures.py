@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from standby.engine.apply import apply
-from standby.engine.classify import classify
-from standby.engine.evidence import Reply, extract
+from standby.engine.classify.classifier import classify
+from standby.engine.reading.extract import Reply, extract
 from standby.engine.verify import verify
 from standby.engine.view import View
 from standby.events.codec import decode
@@ -29,7 +29,8 @@ from standby.events.policy import ModelChain, Policy
 from standby.events.sqlite import SQLiteStore
 from standby.events.store import Store
 from standby.hosts.core import Core, load_view
-from standby.hosts.service import Failed, Standby, Succeeded
+from standby.hosts.reports import Failed, Succeeded
+from standby.hosts.service import Standby
 from standby.hosts.settings import Settings
 
 POLICY = Policy(models=ModelChain(primary="openai/alpha", fallbacks=("anthropic/beta",)))

@@ -5,7 +5,7 @@ limit, and what is forgotten is forgotten by the commits' own time, so that ever
 the same.
 """
 
-from standby.engine.draft import Draft
+from standby.engine.deciding import Draft
 from standby.engine.fold import fold
 from standby.engine.machine import RESTING, TERMINAL
 from standby.engine.view import View
@@ -13,8 +13,6 @@ from standby.events.commit import Commit
 from standby.events.decisions import TurnAnswered, TurnFailed
 from standby.events.errors import LogTooNew, Refused, RuntimeEnded
 from standby.events.facts import PolicyAdopted, RuntimeStarted
-
-__all__ = ["LOGIC", "TURNS_KEPT", "TURN_KEPT_MS", "adopt", "apply", "check_stamp"]
 
 LOGIC = 1
 """Number of the decision code in this version (design point 5)."""

@@ -21,8 +21,6 @@ from standby.projections.runtimes import Runtime
 from standby.projections.sessions import Session
 from standby.projections.tables import LazyTable
 
-__all__ = ["VERSION", "dump", "load"]
-
 VERSION = f"view 3, logic {LOGIC}"
 """Raised whenever the shape of the view or of anything in it changes."""
 

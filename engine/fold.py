@@ -19,8 +19,6 @@ from standby.events.errors import Refused
 from standby.events.vocabulary import KeptBecause
 from standby.projections import health, runtimes, sessions
 
-__all__ = ["TURN_FACTS", "admission", "fold", "tag_of"]
-
 Fold = Callable[[Any, Any, Stamp], None]
 
 _TURN_FOLDS: dict[type, Callable[[Turn, Any, int], None] | None] = {

@@ -9,24 +9,29 @@ from typing import Any
 
 import msgspec
 
-from standby.engine.advance import advance
 from standby.engine.apply import LOGIC, check_stamp
-from standby.engine.blocks import block, clear
-from standby.engine.candidates import plan_chain
-from standby.engine.choose import again, choose
-from standby.engine.draft import Draft
+from standby.engine.decide.after_failure import judge
+from standby.engine.decide.chain import plan_chain
+from standby.engine.decide.cooldowns import block, clear, observe_quota
+from standby.engine.decide.ending import fail
+from standby.engine.decide.failure import blame_for, verdict_of
+from standby.engine.decide.next_call import advance, again, choose
+from standby.engine.decide.notices import announce
+from standby.engine.decide.repairs import incomplete, repaired
+from standby.engine.decide.selection import (
+    created,
+    credential_removed,
+    pinned,
+    reset,
+    resolve,
+    resolve_model,
+    selected,
+)
+from standby.engine.decide.sticky import admit_sticky, after_answer
+from standby.engine.deciding import Draft
 from standby.engine.fold import admission
-from standby.engine.judge import judge
-from standby.engine.notices import announce
-from standby.engine.quota import observe_quota
-from standby.engine.repairs import incomplete, repaired
 from standby.engine.rulesets import Ruleset, ruleset_of
-from standby.engine.select import created, credential_removed, pinned, reset, selected
-from standby.engine.selection import resolve, resolve_model
-from standby.engine.stickiness import admit_sticky, after_answer
-from standby.engine.summary import fail
 from standby.engine.turn import Turn, served_by
-from standby.engine.verdict import blame_for, verdict_of
 from standby.engine.view import View
 from standby.events import facts as f
 from standby.events.commit import Stamp
@@ -41,8 +46,6 @@ from standby.events.decisions import (
 from standby.events.errors import BadReport, LogTooNew
 from standby.events.policy import Policy
 from standby.events.vocabulary import Failure, StopKind, TurnEnd
-
-__all__ = ["decide", "needless", "plan"]
 
 _CALLS = (f.CallSucceeded, f.CallFailed, f.CallUnknown, f.LiveSwitchRequested)
 _REPORTS = (*_CALLS, f.ResponseCompleted, f.EffectsBegun, f.RuntimeRecovering, f.NoProgressSeen)

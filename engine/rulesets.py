@@ -21,17 +21,6 @@ from standby.events.errors import BadPolicy
 from standby.events.policy import Policy
 from standby.events.vocabulary import CredentialKind, Failure
 
-__all__ = [
-    "RULESETS",
-    "Budget",
-    "Course",
-    "HealthRule",
-    "Rotation",
-    "Ruleset",
-    "is_self_managed",
-    "ruleset_of",
-]
-
 SECOND = 1000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE

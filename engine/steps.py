@@ -17,8 +17,6 @@ _CONTINUE = (
 )
 _FINALIZE = "The work is finished. Give the final answer from the transcript; use no tools."
 
-__all__ = ["CallModel", "Repair", "SettleUnknown", "Settled", "Step", "Wait", "step_of"]
-
 
 class CallModel(msgspec.Struct, frozen=True, kw_only=True):
     """Call this model with this profile, then report how it went.

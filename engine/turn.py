@@ -46,8 +46,6 @@ from standby.events.vocabulary import (
     WaitBecause,
 )
 
-__all__ = ["Attempt", "Skip", "Turn", "served_by"]
-
 
 class Attempt(msgspec.Struct, gc=False, frozen=True):
     """The record of one attempt (OBS-1)."""

@@ -31,8 +31,6 @@ from standby.events.facts import (
 from standby.events.names import Aside
 from standby.events.store import START, CheckpointRow, Head, Row
 
-__all__ = ["Report", "check_commit", "verify"]
-
 
 class Report(msgspec.Struct, kw_only=True):
     """What `verify` found. `refused_at` is None when the log holds."""

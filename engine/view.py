@@ -1,7 +1,7 @@
 """The view: what is true now, folded from the log, and the short list of questions that `plan` asks.
 
 `View` is the live state; `apply` is the only thing that changes it. `plan` thinks in a `Draft`, the same state
-seen through changes of its own (`standby.engine.draft`). Both answer the questions of `Reading`.
+seen through changes of its own (`standby.engine.deciding`). Both answer the questions of `Reading`.
 """
 
 from collections import deque
@@ -13,8 +13,6 @@ from standby.projections.health import Health
 from standby.projections.runtimes import Runtime
 from standby.projections.sessions import Session
 from standby.projections.tables import Editable, LazyTable, Table
-
-__all__ = ["Reading", "View"]
 
 
 class Reading:

@@ -14,8 +14,6 @@ from standby.events.errors import BadReport, DamagedLog, LogTooNew
 from standby.events.facts import Fact
 from standby.events.upcasters import upcast
 
-__all__ = ["COMMIT_LIMIT", "GENESIS", "decode", "encode", "link", "settled", "shape_of"]
-
 GENESIS = sha256(b"standby log, format 1").digest()
 """The hash before the first commit."""
 

@@ -5,8 +5,6 @@ import msgspec
 from standby.events.decisions import Decision
 from standby.events.facts import Fact
 
-__all__ = ["SHAPE", "Commit", "Stamp"]
-
 SHAPE = 1
 """Number of the storage format; raised when an old commit needs an upcaster to be read."""
 

@@ -19,34 +19,6 @@ from standby.events.vocabulary import (
     WaitSource,
 )
 
-__all__ = [
-    "AttemptStarted",
-    "BlockCleared",
-    "BlockSet",
-    "Candidate",
-    "CandidateSkipped",
-    "ChainAdvanced",
-    "ChainPlanned",
-    "ChainReordered",
-    "CheckAdmitted",
-    "Decision",
-    "DoubtDismissed",
-    "FailureClassified",
-    "NoticeDue",
-    "PinCleared",
-    "PinSet",
-    "RepairOrdered",
-    "ReportKept",
-    "RetryScheduled",
-    "SelectionCleared",
-    "SelectionInherited",
-    "SkipMarked",
-    "StickyEnded",
-    "StickySet",
-    "TurnAnswered",
-    "TurnFailed",
-]
-
 
 class _Decision(
     msgspec.Struct,

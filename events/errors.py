@@ -21,24 +21,6 @@ Each message names what happened, to what, and what to do about it.
 
 from typing import Any
 
-__all__ = [
-    "AttemptFailed",
-    "BadInput",
-    "BadPolicy",
-    "BadReport",
-    "BadScript",
-    "DamagedLog",
-    "ForeignFile",
-    "LogBusy",
-    "LogError",
-    "LogTooNew",
-    "Refused",
-    "RuntimeEnded",
-    "StandbyError",
-    "TurnFailed",
-    "TurnLost",
-]
-
 
 class StandbyError(Exception):
     """Base of everything that standby raises on purpose."""

@@ -1,9 +1,9 @@
 """Evidence of a failure: what is kept of a provider's reply, typed, masked and limited.
 
-The raw reply never enters an event. One function (`standby.engine.evidence.extract`) reads the whole bounded
-reply once, keeps the typed fields below, and only these are classified, live and in replay. So a decision can
-be recomputed for ever, although the text may have been cut, withheld or erased: the text itself lies in the
-side table of the log, and the event knows it by a salted digest only.
+The raw reply never enters an event. One function (`engine.reading.extract`) reads the whole bounded reply once,
+keeps the typed fields below, and only these are classified, live and in replay. So a decision can be recomputed
+for ever, although the text may have been cut, withheld or erased: the text itself lies in the side table of the
+log, and the event knows it by a salted digest only.
 """
 
 import msgspec
@@ -17,8 +17,6 @@ from standby.events.vocabulary import (
     ToolReceipt,
     WaitSource,
 )
-
-__all__ = ["Evidence", "OperatorRow", "StatedWait", "claimed_by", "worst"]
 
 
 class StatedWait(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

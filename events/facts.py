@@ -20,40 +20,6 @@ from standby.events.vocabulary import (
     TurnKind,
 )
 
-__all__ = [
-    "CallFailed",
-    "CallSucceeded",
-    "CallUnknown",
-    "CompactionCompleted",
-    "CredentialRemoved",
-    "DeadlinePassed",
-    "EffectsBegun",
-    "Fact",
-    "LiveSwitchRequested",
-    "ModelSelected",
-    "NoProgressSeen",
-    "NoticeDelivered",
-    "ObservedProfile",
-    "PolicyAdopted",
-    "ProfilePinned",
-    "ProfilesObserved",
-    "QuotaObserved",
-    "RepairFinished",
-    "ResponseCompleted",
-    "RuntimeRecovering",
-    "RuntimeStarted",
-    "SessionCreated",
-    "SessionReset",
-    "SubjectErased",
-    "TranscriptEventRecorded",
-    "TurnCancelled",
-    "TurnRequested",
-    "TurnTakenOver",
-    "Usage",
-    "WaitEnded",
-    "WriterAdmitted",
-]
-
 
 class _Fact(
     msgspec.Struct,

@@ -9,8 +9,6 @@ from standby.events.codec import link
 from standby.events.names import Aside
 from standby.events.store import START, CheckpointRow, Head, Row
 
-__all__ = ["MemoryStore"]
-
 
 class _MemoryTransaction:
     def __init__(self, store: "MemoryStore") -> None:

@@ -8,8 +8,6 @@ meant; once the row is erased, the alias says nothing any more, since the salt i
 from hashlib import sha256
 from typing import NamedTuple
 
-__all__ = ["KINDS", "SALT_BYTES", "Aside", "alias_for"]
-
 SALT_BYTES = 16
 
 KINDS = {"session": "s", "profile": "p", "text": "t", "owner": "o"}

@@ -10,18 +10,6 @@ import msgspec
 from standby.events.evidence import OperatorRow
 from standby.events.vocabulary import CredentialKind, Failure
 
-__all__ = [
-    "AgentModels",
-    "Checks",
-    "Consent",
-    "ModelChain",
-    "Policy",
-    "Price",
-    "ProfileRule",
-    "Recovery",
-    "Stickiness",
-]
-
 
 class _Part(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
     pass

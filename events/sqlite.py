@@ -19,8 +19,6 @@ from standby.events.errors import BadInput, DamagedLog, ForeignFile, LogBusy, Lo
 from standby.events.names import Aside
 from standby.events.store import START, CheckpointRow, Head, Row
 
-__all__ = ["APPLICATION_ID", "FORMAT", "SQLiteStore"]
-
 APPLICATION_ID = 0x53544259
 """`STBY` in the header of the file."""
 

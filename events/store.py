@@ -18,8 +18,6 @@ from typing import NamedTuple, Protocol
 from standby.events.codec import GENESIS
 from standby.events.names import Aside
 
-__all__ = ["START", "CheckpointRow", "Head", "Row", "Store", "Transaction"]
-
 
 class Row(NamedTuple):
     """A stored commit."""

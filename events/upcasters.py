@@ -8,8 +8,6 @@ is nothing to upcast yet; the mechanism is held by tests with a made-up older sh
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["UPCASTERS", "upcast"]
-
 UPCASTERS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 

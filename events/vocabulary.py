@@ -7,27 +7,6 @@ JSON) the same words are plain text; inside, code compares enum members by ident
 
 from enum import StrEnum
 
-__all__ = [
-    "BlockKind",
-    "CredentialKind",
-    "Effects",
-    "Failure",
-    "KeptBecause",
-    "Origin",
-    "RefusalKind",
-    "ResetKind",
-    "SelectionSource",
-    "SkipBecause",
-    "Stage",
-    "StopKind",
-    "Surface",
-    "ToolReceipt",
-    "TurnEnd",
-    "TurnKind",
-    "WaitBecause",
-    "WaitSource",
-]
-
 
 class Failure(StrEnum):
     """Failover reason: what a failed call says about provider, credential, model or request (CLS)."""

@@ -13,10 +13,8 @@ from typing import Any
 
 import httpx
 
-from standby.engine.evidence import Reply
+from standby.engine.reading.extract import Reply
 from standby.events.vocabulary import Origin, Stage
-
-__all__ = ["reply_from_exception", "reply_from_response"]
 
 _MAX_OBJECTS = 32
 _MAX_TEXT = 65_536

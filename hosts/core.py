@@ -38,8 +38,6 @@ from standby.events.policy import Policy
 from standby.events.sqlite import SQLiteStore
 from standby.events.store import CheckpointRow, Row, Store, Transaction
 
-__all__ = ["CHECKPOINT_EVERY", "Core", "fold_row", "load_view", "open_store", "wall_clock"]
-
 CLOCK_SLACK_MS = 60_000
 """How far a clock may fall back before the runtime goes on in a new epoch; less is waited out."""
 

@@ -13,8 +13,6 @@ from sqlite_utils.migrations import Migrations
 
 from standby.events.errors import BadInput
 
-__all__ = ["open_private", "writing"]
-
 # Marks the file as ours ("SBcr"), so that no other database is written into by mistake.
 _APPLICATION_ID: Final = 0x53426372
 _BUSY_S: Final = 5.0

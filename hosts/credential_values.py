@@ -11,19 +11,6 @@ from standby.events.vocabulary import CredentialKind
 from standby.hosts.providers.secret import Secret
 from standby.hosts.providers.table import PROVIDERS
 
-__all__ = [
-    "ApiKey",
-    "Credential",
-    "EnvRef",
-    "OAuth",
-    "Token",
-    "Value",
-    "api_key",
-    "from_environment",
-    "oauth",
-    "token",
-]
-
 _ENV_PREFIX: Final = "env:"
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

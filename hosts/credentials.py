@@ -32,27 +32,10 @@ from standby.hosts.credential_values import (
     Token,
     Value,
     api_key,
-    from_environment,
     oauth,
     token,
 )
 from standby.hosts.providers.secret import Secret
-
-__all__ = [
-    "ApiKey",
-    "Credential",
-    "CredentialInfo",
-    "CredentialStore",
-    "EnvRef",
-    "OAuth",
-    "Token",
-    "Value",
-    "agent_path",
-    "api_key",
-    "from_environment",
-    "oauth",
-    "token",
-]
 
 _PROVIDER: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _NAME: Final = re.compile(r"[^\s:/][^\s:/]*")

@@ -11,13 +11,11 @@ says how many were held back.
 import logging
 from collections.abc import Callable
 
-from standby.engine.trail import ChainStep, chain_steps, fields_of
+from standby.engine.texts.decision_records import ChainStep, chain_steps, fields_of
 from standby.engine.turn import Turn
 from standby.events.commit import Commit
 from standby.events.vocabulary import Failure
 from standby.hosts.core import Core
-
-__all__ = ["LOGGER", "Observer", "observe"]
 
 LOGGER = "standby.model_fallback"
 """Name of the logger."""

@@ -5,11 +5,9 @@ from typing import Any
 
 import msgspec
 
-from standby.engine.evidence import Reply
+from standby.engine.reading.extract import Reply
 from standby.events.facts import Usage
 from standby.events.vocabulary import CredentialKind, Effects, StopKind, ToolReceipt
-
-__all__ = ["Failed", "Outcome", "Profile", "Profiles", "Succeeded", "Switched", "Unknown"]
 
 
 class Succeeded(msgspec.Struct, frozen=True, kw_only=True):

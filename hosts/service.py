@@ -21,10 +21,10 @@ from typing import Self
 
 import msgspec
 
-from standby.engine.notices import FallbackNote, fallback_note
-from standby.engine.order import manages_itself
-from standby.engine.selection import configured
-from standby.engine.status import Status, status_of
+from standby.engine.decide.profiles import manages_itself
+from standby.engine.decide.selection import configured
+from standby.engine.texts.notices import FallbackNote, fallback_note
+from standby.engine.texts.status import Status, status_of
 from standby.events import facts as f
 from standby.events.errors import BadInput, BadPolicy, BadReport
 from standby.events.policy import Policy
@@ -36,13 +36,11 @@ from standby.events.vocabulary import (
     TurnKind,
 )
 from standby.hosts.core import Core, open_store, wall_clock
-from standby.hosts.reports import Failed, Outcome, Profile, Profiles, Succeeded, Switched, Unknown
+from standby.hosts.reports import Profile, Profiles
 from standby.hosts.settings import Settings, load_settings
 from standby.hosts.turns import TurnHandle
 from standby.projections.health import documented_stats
 from standby.projections.sessions import Announced
-
-__all__ = ["Failed", "Outcome", "Profile", "Standby", "Succeeded", "Switched", "TurnHandle", "Unknown", "open"]
 
 EVIDENCE_BYTES = 2048
 

@@ -5,11 +5,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from standby.engine.evidence import Reply, extract
-from standby.engine.notices import Notice, notice_of, warning_of
-from standby.engine.progress import FinalFailure, final_failure
-from standby.engine.selection import pending_switch
+from standby.engine.decide.selection import pending_switch
+from standby.engine.reading.extract import Reply, extract
 from standby.engine.steps import CallModel, Settled, Step, step_of
+from standby.engine.texts.notices import Notice, notice_of, warning_of
+from standby.engine.texts.progress import FinalFailure, final_failure
 from standby.engine.turn import Attempt, Turn
 from standby.events import facts as f
 from standby.events.commit import Commit
@@ -20,8 +20,6 @@ from standby.events.vocabulary import Effects, Origin, Stage
 from standby.hosts.core import Core
 from standby.hosts.reports import Failed, Outcome, Succeeded, Switched, Unknown
 from standby.projections.sessions import Session
-
-__all__ = ["TurnHandle"]
 
 
 class Opened(Protocol):

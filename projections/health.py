@@ -12,20 +12,6 @@ from standby.events.decisions import BlockCleared, BlockSet
 from standby.events.facts import ObservedProfile, QuotaObserved
 from standby.events.vocabulary import BlockKind, Failure
 
-__all__ = [
-    "Cell",
-    "Health",
-    "blocking",
-    "cell_of",
-    "cleared_since",
-    "documented_stats",
-    "enforced",
-    "fold_block_cleared",
-    "fold_block_set",
-    "fold_quota",
-    "fold_use",
-]
-
 
 class Cell(msgspec.Struct, gc=False, frozen=True):
     """One block of a profile."""

@@ -35,18 +35,6 @@ from standby.events.facts import (
 )
 from standby.events.vocabulary import Failure
 
-__all__ = [
-    "AttemptRecord",
-    "CallReport",
-    "Happened",
-    "History",
-    "NoticeRecord",
-    "SkipRecord",
-    "TurnHistory",
-    "WaitRecord",
-    "hidden_attempts",
-]
-
 CallReport = CallSucceeded | CallFailed | CallUnknown | LiveSwitchRequested
 
 T = TypeVar("T")

@@ -6,8 +6,6 @@ in its present epoch and ends when the slot starts again. A commit of an ended e
 
 import msgspec
 
-__all__ = ["Runtime", "fold_check", "fold_start"]
-
 CHECKS_KEPT = 256
 """Most providers whose last check a runtime remembers; the oldest goes first."""
 

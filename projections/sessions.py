@@ -9,25 +9,6 @@ from standby.events.decisions import NoticeDue, PinCleared, PinSet, SelectionInh
 from standby.events.facts import CompactionCompleted, ModelSelected, SessionCreated
 from standby.events.vocabulary import Failure, SelectionSource
 
-__all__ = [
-    "Announced",
-    "Marker",
-    "Pin",
-    "Session",
-    "Sticky",
-    "fold_compaction",
-    "fold_created",
-    "fold_inherited",
-    "fold_mark",
-    "fold_notice",
-    "fold_pin_cleared",
-    "fold_pin_set",
-    "fold_selected",
-    "fold_selection_cleared",
-    "fold_sticky_ended",
-    "fold_sticky_set",
-]
-
 
 class Pin(msgspec.Struct, gc=False, frozen=True):
     """The profile that a session keeps to for one provider."""

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ["Editable", "LazyTable", "Overlay", "Table"]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 

@@ -13,8 +13,8 @@ import msgspec
 
 from standby.engine.apply import apply
 from standby.engine.checkpoint import dump
-from standby.engine.evidence import Reply
 from standby.engine.plan import plan
+from standby.engine.reading.extract import Reply
 from standby.engine.steps import CallModel, Settled, Step, Wait
 from standby.engine.verify import Report, verify
 from standby.engine.view import View
@@ -26,8 +26,10 @@ from standby.events.policy import ModelChain, Policy
 from standby.events.store import Store
 from standby.events.vocabulary import Origin, Stage
 from standby.hosts.core import Core
-from standby.hosts.service import Failed, Profile, Standby, Succeeded, TurnHandle
+from standby.hosts.reports import Failed, Profile, Succeeded
+from standby.hosts.service import Standby
 from standby.hosts.settings import Settings
+from standby.hosts.turns import TurnHandle
 
 __all__ = [
     "FAILURES",

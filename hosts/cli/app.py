@@ -27,9 +27,6 @@ from standby.hosts.cli.simulate import simulate_command
 from standby.hosts.cli.status import status_command
 from standby.hosts.demo import demo_command
 
-__all__ = ["app"]
-
-
 _UNFORESEEN: tuple[tuple[type[Exception], str], ...] = (
     (UnicodeError, "a text is not valid Unicode"),
     (OverflowError, "a number is too large"),

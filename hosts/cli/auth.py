@@ -16,9 +16,8 @@ from standby.hosts.cli.options import AgentName, AsJson, LogPath, StatePath, dec
 from standby.hosts.cli.output import Out, local_time
 from standby.hosts.cli.reading import moment_ms
 from standby.hosts.core import Core, wall_clock
-from standby.hosts.credentials import Credential, CredentialInfo, CredentialStore, api_key, token
-
-__all__ = ["auth_app"]
+from standby.hosts.credential_values import Credential, api_key, token
+from standby.hosts.credentials import CredentialInfo, CredentialStore
 
 auth_app = typer.Typer(
     help="Add, list, remove and order credentials.", no_args_is_help=True, rich_markup_mode=None

@@ -18,17 +18,15 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from standby.engine.classify import Reading, classify, recognised
-from standby.engine.evidence import Reply, extract
-from standby.engine.rows import RULESETS, SAYS, TABLE
-from standby.engine.rows.tokens import TOKENS
-from standby.engine.timing import effective_wait
+from standby.engine.classify.classifier import Reading, classify, effective_wait, recognised
+from standby.engine.classify.codes import TOKENS
+from standby.engine.classify.tables import RULESETS, TABLE
+from standby.engine.reading.extract import Reply, extract
+from standby.engine.reading.phrase_lines import SAYS
 from standby.events.errors import BadInput
 from standby.events.evidence import Evidence, OperatorRow
 from standby.events.vocabulary import Origin
 from standby.hosts.cli.output import json_line, span
-
-__all__ = ["classify_command"]
 
 DEFAULT_RULESET = "2026-10"
 _ROWS_BYTES_MOST = 1 << 20

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from standby.engine.order import manages_itself
+from standby.engine.decide.profiles import manages_itself
 from standby.engine.view import View
 from standby.events.errors import BadInput
 from standby.events.vocabulary import BlockKind
@@ -13,8 +13,6 @@ from standby.hosts.cli.output import Out, local_time, remark
 from standby.hosts.cli.reading import Names
 from standby.hosts.core import Core, load_view, wall_clock
 from standby.projections.health import enforced
-
-__all__ = ["erase_command"]
 
 
 def erase_command(

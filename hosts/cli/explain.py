@@ -14,8 +14,6 @@ from standby.hosts.cli.story import story_of
 from standby.hosts.cli.words import kept_text
 from standby.projections.history import History, TurnHistory
 
-__all__ = ["explain_command", "history_of"]
-
 _INDENT = " " * 16
 
 

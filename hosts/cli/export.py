@@ -23,8 +23,6 @@ from standby.hosts.cli.output import Out, remark, utc_time, working
 from standby.hosts.cli.reading import Names, Stored, checked_rows
 from standby.projections.history import History, TurnHistory
 
-__all__ = ["export_command"]
-
 
 def export_command(
     log: LogPath = None,

@@ -5,14 +5,12 @@ Neither the settings nor the log know which keys there are, so these are not amo
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from standby.engine.selection import configured
+from standby.engine.decide.selection import configured
 from standby.engine.steps import Settled
 from standby.events.vocabulary import Failure, SkipBecause
 from standby.hosts.providers.table import PROVIDERS
 from standby.hosts.runner.keys import Keys
 from standby.hosts.settings import ProviderSettings, Settings
-
-__all__ = ["credential_warnings", "what_would_help"]
 
 
 def credential_warnings(

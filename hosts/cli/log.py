@@ -19,8 +19,6 @@ from standby.hosts.cli.output import MOMENTS, Out, local_time, span, utc_time
 from standby.hosts.cli.reading import TYPES, Names, Stored, checked_rows, moment_ms, needle, tags
 from standby.hosts.cli.words import failure_text
 
-__all__ = ["commit_value", "event_text", "field_text", "log_command"]
-
 POLL_S = 0.1
 LAST_MOST = 1_000_000_000
 _CALM = {"answered": "green", "failed": "red", "block_set": "red", "notice_due": "yellow"}

@@ -5,8 +5,6 @@ from importlib.resources import files
 
 import msgspec
 
-__all__ = ["meaning", "meanings"]
-
 
 @cache
 def meanings() -> dict[str, str]:

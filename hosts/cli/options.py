@@ -12,19 +12,6 @@ from standby.events.sqlite import SQLiteStore
 from standby.events.store import Head
 from standby.hosts.core import open_store
 
-__all__ = [
-    "AgentName",
-    "AsJson",
-    "LogPath",
-    "PolicyPath",
-    "StatePath",
-    "decoded",
-    "log_path",
-    "open_log",
-    "parse_head",
-    "parse_position",
-]
-
 LogPath = Annotated[
     Path | None,
     typer.Option("--log", envvar="STANDBY_LOG", help="The log; by default one in the user's data folder."),

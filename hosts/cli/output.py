@@ -17,19 +17,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-__all__ = [
-    "Out",
-    "clean",
-    "clock_time",
-    "json_line",
-    "local_time",
-    "remark",
-    "span",
-    "timed",
-    "utc_time",
-    "working",
-]
-
 MOMENTS = frozenset({
     "at_ms", "until_ms", "evidence_ms", "started_ms", "received_ms", "expires_ms", "soonest_ms", "first_ms",
     "deadline_ms", "checked_ms", "resets_at_ms", "requested_ms", "ended_ms", "last_used_ms", "delivered_ms",

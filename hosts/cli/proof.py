@@ -12,8 +12,6 @@ from standby.events.store import Head
 from standby.hosts.cli.options import AsJson, LogPath, open_log, parse_head
 from standby.hosts.cli.output import Out, remark, working
 
-__all__ = ["head_command", "verify_command"]
-
 
 def head_command(log: LogPath = None, as_json: AsJson = False) -> None:
     """Print POSITION:HASH of the last commit. Keep it elsewhere: `verify --head` then sees a cut-off tail."""

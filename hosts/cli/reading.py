@@ -17,19 +17,6 @@ from standby.events.errors import BadInput, DamagedLog
 from standby.events.store import START, Row, Store
 from standby.hosts.service import session_name
 
-__all__ = [
-    "TYPES",
-    "Names",
-    "Stored",
-    "checked_rows",
-    "find_turn",
-    "length_ms",
-    "moment_ms",
-    "needle",
-    "rows_of_turn",
-    "tags",
-]
-
 TYPES = sorted(str(kind.__struct_config__.tag) for kind in (*f.Fact.__args__, *d.Decision.__args__))
 """Every type tag of facts and decisions."""
 

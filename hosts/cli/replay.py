@@ -19,8 +19,6 @@ from standby.hosts.cli.reading import Names, checked_rows, moment_ms
 from standby.hosts.cli.state import print_state, state_of
 from standby.hosts.core import load_view, wall_clock
 
-__all__ = ["replay_command"]
-
 
 def replay_command(
     log: LogPath = None,

@@ -13,8 +13,6 @@ from standby.events.errors import BadInput
 from standby.hosts.cli.options import AgentName, AsJson, LogPath, PolicyPath, StatePath, decoded, log_path
 from standby.hosts.settings.cells import LONGEST_MS
 
-__all__ = ["run_command"]
-
 TIMEOUT_MOST_S = LONGEST_MS / 1000
 
 

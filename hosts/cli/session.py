@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from standby.engine.selection import resolve_model
+from standby.engine.decide.selection import resolve_model
 from standby.events.errors import BadInput
 from standby.events.policy import Policy
 from standby.events.vocabulary import ResetKind
@@ -17,8 +17,6 @@ from standby.hosts.cli.state import print_session, session_of
 from standby.hosts.core import load_view, wall_clock
 from standby.hosts.service import Standby, session_name
 from standby.hosts.service import open as open_service
-
-__all__ = ["session_app"]
 
 session_app = typer.Typer(
     help="Show a session, select its model, pin a profile, reset it.",

@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["simulate_command"]
-
 
 def simulate_command(
     files: Annotated[

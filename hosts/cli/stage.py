@@ -21,8 +21,6 @@ from standby.hosts.simulate import Loaded, Played, PlayedTurn, load_scenario, pl
 from standby.hosts.simulate.expect import count_of, record_line
 from standby.hosts.simulate.words import Words, offset
 
-__all__ = ["simulate"]
-
 _STYLES = {
     "answered": "green",
     "turn_failed": "red",

@@ -4,16 +4,14 @@ from typing import Any
 
 import msgspec
 
-from standby.engine.order import manages_itself
-from standby.engine.status import held_sticky, status_of
+from standby.engine.decide.profiles import manages_itself
+from standby.engine.texts.status import held_sticky, status_of
 from standby.engine.turn import Turn
 from standby.engine.view import View
 from standby.hosts.cli.output import Out, local_time, span
 from standby.hosts.cli.reading import Names
 from standby.projections.health import Health, documented_stats, enforced
 from standby.projections.sessions import Session
-
-__all__ = ["print_session", "print_state", "session_of", "state_of"]
 
 
 def state_of(view: View, names: Names, now_ms: int, session: str | None = None) -> dict[str, Any]:

@@ -10,8 +10,6 @@ from standby.hosts.cli.reading import Names
 from standby.hosts.cli.state import print_state, state_of
 from standby.hosts.core import load_view, wall_clock
 
-__all__ = ["status_command"]
-
 
 def status_command(
     log: LogPath = None,

@@ -9,16 +9,14 @@ from typing import Any
 import msgspec
 
 from standby.engine.fold import tag_of
-from standby.engine.notices import notice_text
-from standby.engine.summary import failure_message
+from standby.engine.texts.failures import failure_message
+from standby.engine.texts.notices import notice_text
 from standby.engine.turn import Attempt, Skip, Turn
 from standby.events import decisions as d
 from standby.events import facts as f
 from standby.hosts.cli.meanings import meaning
 from standby.hosts.cli.reading import Names
 from standby.projections.history import AttemptRecord, TurnHistory
-
-__all__ = ["story_of"]
 
 _COURSE = (d.AttemptStarted, d.FailureClassified, d.TurnAnswered, d.TurnFailed, d.NoticeDue)
 """Decisions that have a place of their own in the story."""

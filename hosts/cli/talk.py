@@ -29,8 +29,6 @@ from standby.hosts.runner import Runner, Status, TurnResult
 from standby.hosts.service import open as open_service
 from standby.hosts.settings import Settings, load_settings, with_environment
 
-__all__ = ["Manner", "Talk", "talking"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:

@@ -8,8 +8,6 @@ from standby.events import facts as f
 from standby.hosts.cli.output import local_time, span
 from standby.hosts.cli.reading import Names
 
-__all__ = ["failure_text", "kept_text"]
-
 _SAID: Final = 60
 """Characters of a provider's words."""
 

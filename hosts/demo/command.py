@@ -9,8 +9,6 @@ import typer
 from standby.events.errors import BadInput
 from standby.hosts.cli.options import AsJson
 
-__all__ = ["demo_command"]
-
 
 def demo_command(
     log: Annotated[

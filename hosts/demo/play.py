@@ -16,13 +16,13 @@ from typing import Final
 
 import msgspec
 
-from standby.engine.usage import TurnUsage, usage_of
 from standby.engine.verify import Report, verify
 from standby.events.codec import decode
 from standby.events.errors import TurnFailed
 from standby.events.sqlite import SQLiteStore
 from standby.hosts.cli.output import span
-from standby.hosts.credentials import CredentialStore, api_key
+from standby.hosts.credential_values import api_key
+from standby.hosts.credentials import CredentialStore
 from standby.hosts.demo.stage import Stage
 from standby.hosts.providers.table import endpoint
 from standby.hosts.runner import Runner
@@ -31,8 +31,7 @@ from standby.hosts.scripted.script import parse
 from standby.hosts.service import Standby
 from standby.hosts.service import open as open_service
 from standby.hosts.settings import parse_settings
-
-__all__ = ["Line", "conversation", "play"]
+from standby.projections.costs import TurnUsage, usage_of
 
 _POLL_S: Final = 0.03
 _CREDENTIALS: Final = (("openai", "work"), ("openai", "private"), ("anthropic", "work"))

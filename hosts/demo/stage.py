@@ -16,8 +16,6 @@ from standby.hosts.cli.output import clean, json_line
 from standby.hosts.demo.timeline import Name, lines_of
 from standby.hosts.runner import Status
 
-__all__ = ["Stage"]
-
 _WORD = 8
 """Width of the word that opens a line."""
 

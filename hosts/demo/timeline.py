@@ -11,8 +11,6 @@ from standby.events import decisions as d
 from standby.events.commit import Commit
 from standby.hosts.cli.output import span
 
-__all__ = ["Line", "lines_of"]
-
 Name = Callable[[str], str]
 """Gives the name behind an alias."""
 

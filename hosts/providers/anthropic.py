@@ -26,8 +26,6 @@ from standby.hosts.providers.wire import (
     text_of,
 )
 
-__all__ = ["MAX_TOKENS", "AnthropicMessages"]
-
 MAX_TOKENS: Final = 4096
 """The wire format demands a limit; this one is sent when the prompt names none."""
 

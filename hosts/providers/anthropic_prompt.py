@@ -13,8 +13,6 @@ import msgspec
 from standby.hosts.providers.values import Prompt
 from standby.hosts.providers.wire import BadRequest, mapping, text_of
 
-__all__ = ["translate_messages", "translate_tool"]
-
 
 def translate_messages(prompt: Prompt) -> tuple[str, list[dict[str, Any]]]:
     """The system text and the messages; raises BadRequest for roles and calls that make no sense."""

@@ -31,8 +31,6 @@ from standby.hosts.providers.secret import Secret
 from standby.hosts.providers.values import TIMEOUT_MS, Code, Endpoint, HttpRequest, Outcome, Prompt
 from standby.hosts.providers.wire import BadRequest
 
-__all__ = ["AsyncProviderClient", "Cancel", "OnText", "ProviderClient"]
-
 OnText = Callable[[str], Awaitable[None] | None]
 """Takes output as it comes in; what it raises ends the call and reaches the caller."""
 

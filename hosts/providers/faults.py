@@ -16,8 +16,6 @@ import httpx
 from standby.events.vocabulary import Origin
 from standby.hosts.providers.values import Code
 
-__all__ = ["Fault", "read_fault"]
-
 # Numbers of OpenSSL's verification errors (x509_vfy.h), by the names that other clients use for
 # them.
 _CERTIFICATE_CODES: Final = {

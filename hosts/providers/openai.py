@@ -24,8 +24,6 @@ from standby.hosts.providers.wire import (
     text_of,
 )
 
-__all__ = ["OpenAiChat"]
-
 # Anything else that a server may write here ("eos", "end_turn", …) means that it ended by itself.
 _STOPS: Final[Mapping[str, StopKind]] = {
     "stop": StopKind.STOP,

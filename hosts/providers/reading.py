@@ -33,8 +33,6 @@ from standby.hosts.providers.values import (
 )
 from standby.hosts.providers.wire import Broken, StreamReader, WireFormat
 
-__all__ = ["FORMATS", "Reading"]
-
 FORMATS: Final[Mapping[Wire, WireFormat]] = {
     Wire.OPENAI_CHAT: OpenAiChat(),
     Wire.ANTHROPIC_MESSAGES: AnthropicMessages(),

@@ -8,10 +8,8 @@ import hashlib
 import hmac
 from typing import Final, NoReturn
 
-from standby.engine.known import Known
+from standby.engine.reading.known_secrets import Known
 from standby.events.vocabulary import CredentialKind
-
-__all__ = ["MASK", "Secret", "fingerprint"]
 
 MASK: Final = "[secret]"
 

@@ -7,8 +7,6 @@ an event: what looks like half an answer must look like one.
 
 from typing import NamedTuple
 
-__all__ = ["SseDecoder", "SseEvent"]
-
 
 class SseEvent(NamedTuple):
     """One event: its name ("" when the server gave none) and its data lines, joined by LF."""

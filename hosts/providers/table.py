@@ -14,8 +14,6 @@ from urllib.parse import urlsplit
 from standby.events.errors import BadInput
 from standby.hosts.providers.values import Endpoint, Wire
 
-__all__ = ["PROVIDERS", "Provider", "endpoint"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:

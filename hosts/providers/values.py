@@ -3,7 +3,7 @@
     Endpoint + model + Prompt + Secret ──► HttpRequest ──► (sockets) ──► CallSucceeded | CallFailed
 
 A failure is a value, never an exception, and it is raw: nothing here says what it means.
-Classification reads it later (`standby.engine.evidence.extract`), so it must hold all that the
+Classification reads it later (`standby.engine.reading.extract.extract`), so it must hold all that the
 provider or the transport said.
 """
 
@@ -13,22 +13,6 @@ from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from standby.events.vocabulary import Origin, Stage, StopKind
-
-__all__ = [
-    "ANSWER_BYTES_MAX",
-    "BODY_BYTES_MAX",
-    "TIMEOUT_MS",
-    "Answer",
-    "CallFailed",
-    "CallSucceeded",
-    "Code",
-    "Endpoint",
-    "HttpRequest",
-    "Outcome",
-    "Prompt",
-    "Usage",
-    "Wire",
-]
 
 BODY_BYTES_MAX: Final = 1 << 20
 """How much of a failing reply is kept (1 MiB)."""

@@ -22,20 +22,6 @@ from standby.hosts.providers.values import (
     Usage,
 )
 
-__all__ = [
-    "ATTEMPT_HEADER",
-    "BadRequest",
-    "Broken",
-    "StreamReader",
-    "WireFormat",
-    "count",
-    "decode_object",
-    "encode",
-    "header_text",
-    "mapping",
-    "text_of",
-]
-
 ATTEMPT_HEADER: Final = "x-standby-attempt"
 """Carries the id of the attempt, so that a provider's log can be laid beside ours."""
 

@@ -11,13 +11,13 @@ ordinary code (`sync`) and one for asyncio (`aio`), so the two cannot drift apar
     effects    what a driver asks its shell to do
 """
 
-from standby.engine.usage import CallUsage, TurnUsage
 from standby.hosts.runner.aio import AsyncRunner
 from standby.hosts.runner.ask import Continuing, Repairing, TurnFields
 from standby.hosts.runner.effects import Status, StatusKind
 from standby.hosts.runner.keys import Credentials, Keys
 from standby.hosts.runner.outcomes import TurnResult
 from standby.hosts.runner.sync import Runner
+from standby.projections.costs import CallUsage, TurnUsage
 
 __all__ = [
     "AsyncRunner",

@@ -24,8 +24,6 @@ from standby.hosts.runner.keys import Credentials
 from standby.hosts.runner.outcomes import TurnResult
 from standby.hosts.service import Standby
 
-__all__ = ["AsyncRunner"]
-
 
 class AsyncRunner(Base):
     """Runs turns over HTTP from asyncio, any number at once. The arguments are those of `Runner`.

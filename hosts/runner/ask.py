@@ -7,8 +7,6 @@ from typing import Any, Final, TypeAlias, TypedDict
 from standby.events.vocabulary import Failure, SelectionSource, Surface, TurnKind
 from standby.hosts.providers.values import Prompt
 
-__all__ = ["Ask", "Continuing", "Repairing", "TurnFields", "prompt_of", "runs_tools_itself"]
-
 Repairing: TypeAlias = Callable[[Prompt, Failure | None], Prompt | None]
 """Repairs a request that did not fit or was refused for its form; None when it cannot."""
 

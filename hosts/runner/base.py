@@ -9,8 +9,6 @@ from standby.hosts.runner.driver import Driver
 from standby.hosts.runner.keys import Credentials, Keys
 from standby.hosts.service import Standby
 
-__all__ = ["Base"]
-
 
 class Base:
     """A log, credentials, and where providers are."""

@@ -15,10 +15,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, NoReturn, TypeAlias
 
-from standby.engine.progress import TRYING_FALLBACK, fallback_attempted, retry_line
 from standby.engine.steps import CallModel, Repair, Settled, SettleUnknown, Step, Wait
+from standby.engine.texts.progress import TRYING_FALLBACK, fallback_attempted, retry_line
 from standby.engine.turn import Turn
-from standby.engine.usage import usage_of
 from standby.events.decisions import NoticeDue
 from standby.events.errors import BadInput, BadReport, StandbyError, TurnLost
 from standby.events.facts import NoticeDelivered
@@ -33,6 +32,7 @@ from standby.hosts.providers.values import (
     Endpoint,
     Outcome,
 )
+from standby.hosts.reports import Failed, Unknown
 from standby.hosts.runner.ask import Ask, runs_tools_itself
 from standby.hosts.runner.effects import Call, Claimed, Do, Effect, Sleep, Status, StatusKind, Tell
 from standby.hosts.runner.keys import Keys
@@ -44,9 +44,9 @@ from standby.hosts.runner.outcomes import (
     get_ready_to_read,
     succeeded,
 )
-from standby.hosts.service import Failed, Standby, TurnHandle, Unknown
-
-__all__ = ["SLICE_MS", "Driver", "Script"]
+from standby.hosts.service import Standby
+from standby.hosts.turns import TurnHandle
+from standby.projections.costs import usage_of
 
 SLICE_MS: Final = 1000
 """Longest sleep at a time: a countdown moves once a second, and a clock that was set is noticed."""

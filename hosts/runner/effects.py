@@ -15,9 +15,7 @@ import msgspec
 from standby.events.vocabulary import Failure
 from standby.hosts.providers.secret import Secret
 from standby.hosts.providers.values import Answer, Endpoint, Prompt
-from standby.hosts.service import Outcome
-
-__all__ = ["Call", "Claimed", "Do", "Effect", "Sleep", "Status", "StatusKind", "Tell"]
+from standby.hosts.reports import Outcome
 
 
 class StatusKind(Enum):

@@ -17,10 +17,9 @@ from standby.events.vocabulary import CredentialKind
 from standby.hosts.credentials import CredentialInfo
 from standby.hosts.providers.secret import Secret
 from standby.hosts.providers.table import PROVIDERS
-from standby.hosts.service import Profile, Standby
+from standby.hosts.reports import Profile
+from standby.hosts.service import Standby
 from standby.hosts.settings import ProviderSettings, Settings
-
-__all__ = ["INLINE", "Credentials", "Keys"]
 
 INLINE: Final = "inline-api-key:"
 """Prefix of the profile of a key that lies in the environment."""

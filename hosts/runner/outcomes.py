@@ -5,19 +5,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
-from standby.engine.classify import read
-from standby.engine.evidence import Reply
+from standby.engine.reading.extract import Reply, read
 from standby.engine.steps import Settled
-from standby.engine.summary import failure_message
+from standby.engine.texts.failures import failure_message
 from standby.engine.turn import Attempt, Turn
-from standby.engine.usage import TurnUsage
 from standby.events.errors import AttemptFailed, TurnFailed
 from standby.events.facts import Usage
 from standby.events.vocabulary import Effects, Origin, Stage, StopKind, TurnEnd
 from standby.hosts.providers import values as call
-from standby.hosts.service import Failed, Succeeded
-
-__all__ = ["TurnResult", "failed", "failed_here", "failure_of", "get_ready_to_read", "succeeded"]
+from standby.hosts.reports import Failed, Succeeded
+from standby.projections.costs import TurnUsage
 
 
 @cache

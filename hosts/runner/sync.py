@@ -15,8 +15,6 @@ from standby.hosts.runner.keys import Credentials
 from standby.hosts.runner.outcomes import TurnResult
 from standby.hosts.service import Standby
 
-__all__ = ["Runner"]
-
 _POLL_S: Final = 0.02
 """How often a sleeping run looks at its cancel token."""
 

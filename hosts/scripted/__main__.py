@@ -10,8 +10,6 @@ from standby.events.errors import BadScript
 from standby.hosts.scripted.script import load
 from standby.hosts.scripted.server import ScriptedProvider
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve a script and print where; exit status 2 when script or address cannot be used."""

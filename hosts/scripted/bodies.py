@@ -14,8 +14,6 @@ import msgspec
 from standby.hosts.providers.values import Wire
 from standby.hosts.scripted.replies import Counts, Kind, Reply
 
-__all__ = ["Piece", "error_event", "stream", "whole"]
-
 
 class Piece(NamedTuple):
     """A part of a stream that is sent at once."""

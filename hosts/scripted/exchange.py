@@ -21,8 +21,6 @@ from standby.hosts.scripted.records import Request, RequestLog
 from standby.hosts.scripted.replies import Kind, Reply
 from standby.hosts.scripted.script import Script
 
-__all__ = ["Exchange", "Shared"]
-
 _BODY_BYTES_MAX: Final = 64 << 20
 
 _CHUNK_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,8}")

@@ -13,8 +13,6 @@ from typing import Any, Final
 from standby.hosts.providers.values import Wire
 from standby.hosts.scripted.replies import Dialect, Kind, Reply
 
-__all__ = ["Failure", "failure_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -14,8 +14,6 @@ import msgspec
 
 from standby.hosts.providers.values import Wire
 
-__all__ = ["Request", "RequestLog"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Request:

@@ -18,31 +18,6 @@ from msgspec import Meta
 
 from standby.events.errors import BadScript
 
-__all__ = [
-    "Counts",
-    "Dialect",
-    "Kind",
-    "Reply",
-    "answer",
-    "bad_key",
-    "bad_request",
-    "closed",
-    "content_refused",
-    "context_overflow",
-    "cut_stream",
-    "empty_answer",
-    "failing_stream",
-    "gateway_timeout",
-    "hanging",
-    "no_credit",
-    "no_such_model",
-    "overloaded",
-    "rate_limited",
-    "revoked_key",
-    "server_error",
-    "stalled_stream",
-]
-
 
 class Kind(StrEnum):
     """What is wrong at the provider."""

@@ -31,8 +31,6 @@ import msgspec
 from standby.events.errors import BadScript
 from standby.hosts.scripted.replies import Reply
 
-__all__ = ["Lane", "Script", "load", "parse"]
-
 _BYTES_MOST = 1 << 20
 
 ReplyLike: TypeAlias = Reply | str

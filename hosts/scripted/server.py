@@ -20,8 +20,6 @@ from standby.hosts.scripted.records import Request, RequestLog
 from standby.hosts.scripted.replies import Reply
 from standby.hosts.scripted.script import Lane, Script, load
 
-__all__ = ["ScriptedProvider"]
-
 _START_S = 10.0
 _HEAD_BYTES_MAX = 64 << 10
 

@@ -15,35 +15,6 @@ from urllib.parse import urlsplit
 from standby.events.errors import BadPolicy
 from standby.hosts.settings.lines import Lines, Path, dotted
 
-__all__ = [
-    "LONGEST_MS",
-    "Cell",
-    "Check",
-    "Source",
-    "agent",
-    "alias",
-    "choice",
-    "email",
-    "flag",
-    "header_name",
-    "header_value",
-    "items",
-    "literals",
-    "milliseconds",
-    "model",
-    "model_name",
-    "name",
-    "price",
-    "profile",
-    "provider",
-    "seconds",
-    "statuses",
-    "suggestion",
-    "url",
-    "variables",
-    "whole",
-]
-
 LONGEST_MS: Final = 31 * 24 * 60 * 60 * 1000
 """No duration may be longer than 31 days; what is longer is a mistake of units."""
 _PRICE_MOST: Final = 1_000_000

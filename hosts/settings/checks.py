@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from standby.engine.candidates import CHAIN_LIMIT
-from standby.engine.rows import compiled_operator_rows
+from standby.engine.classify.tables import check_rows
+from standby.engine.decide.chain import CHAIN_LIMIT
 from standby.engine.rulesets import ruleset_of
 from standby.events.codec import COMMIT_LIMIT
 from standby.events.errors import BadInput, BadPolicy
@@ -14,8 +14,6 @@ from standby.hosts.providers.table import PROVIDERS
 from standby.hosts.settings.cells import Cell, Source, suggestion
 from standby.hosts.settings.lines import Path
 from standby.hosts.settings.values import Settings
-
-__all__ = ["check_together", "skip_ttl"]
 
 _ENVELOPE_BYTES = 1024
 """What a commit needs beside the policy."""
@@ -112,12 +110,12 @@ def _rows(policy: Policy, source: Source) -> None:
     # One at a time first, so that the message can say where the row stands.
     for at, row in enumerate(policy.rows):
         try:
-            compiled_operator_rows((row,))
+            check_rows((row,))
         except BadPolicy as fault:
             what = str(fault).removeprefix(f"classification rows cannot be used: row 1 ({row.id!r}): ")
             raise source.error(("standby", "rows", at), what) from fault
     try:
-        compiled_operator_rows(policy.rows)
+        check_rows(policy.rows)
     except BadPolicy as fault:
         raise source.error(("standby", "rows"), str(fault)) from fault
 

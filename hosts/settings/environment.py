@@ -12,8 +12,6 @@ import msgspec
 from standby.hosts.settings.checks import skip_ttl
 from standby.hosts.settings.values import Settings
 
-__all__ = ["SKIP_TTL_VARIABLE", "with_environment"]
-
 SKIP_TTL_VARIABLE: Final = "OPENCLAW_FALLBACK_SKIP_TTL_MS"
 _DIGITS: Final = re.compile(r"[0-9]+")
 # Far above every bound, and short enough for `int`.

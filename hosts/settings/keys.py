@@ -23,8 +23,6 @@ from standby.hosts.settings import cells
 from standby.hosts.settings.cells import Check
 from standby.hosts.settings.values import EVIDENCE_BYTES_MOST
 
-__all__ = ["KEYS", "NAMES", "PASSED_OVER", "REQUIRED", "TREE", "Key", "Node"]
-
 _MODELS: Final = cells.items(cells.model, distinct=False)
 _COUNT: Final = cells.whole(0, 1000)
 _TOKENS: Final = cells.whole(1, 1_000_000_000)

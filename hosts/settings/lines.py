@@ -14,8 +14,6 @@ import tomllib
 from bisect import bisect_left
 from typing import Final, TypeAlias
 
-__all__ = ["Lines", "Path", "dotted"]
-
 Path: TypeAlias = tuple[str | int, ...]
 
 _BLANK: Final = re.compile(r"(?:[ \t\n]|#[^\n]*)*")

@@ -18,8 +18,6 @@ from standby.hosts.settings.lines import Lines, Path
 from standby.hosts.settings.secrets import refuse_secrets, secret_like, use_instead
 from standby.hosts.settings.values import Settings
 
-__all__ = ["load_settings", "parse_settings", "settings_within"]
-
 _BYTES_MOST: Final = 1 << 20
 _DEPTH_MOST: Final = 32
 _AT_LINE: Final = re.compile(r"\s*\(at line (\d+), column \d+\)$|\s*\(at end of document\)$")

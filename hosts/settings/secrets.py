@@ -6,8 +6,6 @@ from typing import Any, Final
 from standby.hosts.settings.cells import Source
 from standby.hosts.settings.lines import Path
 
-__all__ = ["refuse_secrets", "secret_like", "use_instead"]
-
 _SECRET_KEY: Final = re.compile(
     r"(?:apikeys?|tokens?|secrets?|secretkey|password|passwd|passphrase|authorization|accesskey|privatekey|cookie"
     r"|credentials?|bearer)$|^(?:key|access|refresh)$"

@@ -9,8 +9,6 @@ from standby.events.policy import Policy
 from standby.hosts.providers.table import endpoint
 from standby.hosts.providers.values import Endpoint, Wire
 
-__all__ = ["EVIDENCE_BYTES_MOST", "ProviderSettings", "Settings"]
-
 EVIDENCE_BYTES_MOST = 2048
 """Most text of a failure that is ever kept, in bytes."""
 

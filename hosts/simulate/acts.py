@@ -12,14 +12,13 @@ import msgspec
 from standby.events import facts as f
 from standby.events.errors import BadInput
 from standby.events.vocabulary import Effects
-from standby.hosts.service import Profile as ServiceProfile
-from standby.hosts.service import Standby, TurnHandle, session_name
+from standby.hosts.reports import Profile as ServiceProfile
+from standby.hosts.service import Standby, session_name
 from standby.hosts.settings import Settings
 from standby.hosts.simulate.expect import check_health, check_status
 from standby.hosts.simulate.outcomes import named_reply
 from standby.hosts.simulate.scenario import Compaction, Profile, Quota, Recovering, Scenario, Step
-
-__all__ = ["Credentials", "World", "act"]
+from standby.hosts.turns import TurnHandle
 
 
 class Credentials(msgspec.Struct):

@@ -2,13 +2,11 @@
 
 from typing import Any, Final
 
-from standby.engine.trail import ChainStep
+from standby.engine.texts.decision_records import ChainStep
 from standby.events.decisions import NoticeDue
 from standby.hosts.service import Standby
 from standby.hosts.simulate.played import PlayedTurn
 from standby.hosts.simulate.scenario import Health, Scenario, Status
-
-__all__ = ["check_health", "check_rules", "check_status", "check_turn", "count_of", "record_line"]
 
 SHOWN_BY: Final = {
     "says": ("OBS-4", "FLOW-14"),

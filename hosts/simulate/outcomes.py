@@ -2,20 +2,18 @@
 
 import msgspec
 
-from standby.engine.evidence import Reply
+from standby.engine.reading.extract import Reply
 from standby.events.facts import Usage
 from standby.events.vocabulary import Origin, Stage, StopKind
 from standby.hosts.providers import values as call
 from standby.hosts.providers.table import PROVIDERS
 from standby.hosts.providers.values import Answer, Code, Wire
+from standby.hosts.reports import Failed, Succeeded, Switched
 from standby.hosts.runner.effects import Claimed
 from standby.hosts.scripted.failures import failure_of
 from standby.hosts.scripted.replies import Dialect, Kind
 from standby.hosts.scripted.replies import Reply as Scripted
-from standby.hosts.service import Failed, Succeeded, Switched
 from standby.hosts.simulate.scenario import Outcome, Scenario
-
-__all__ = ["Outcomes", "claim", "cut_off", "named_reply"]
 
 
 class Outcomes:

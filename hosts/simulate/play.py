@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import msgspec
 
-from standby.engine.trail import chain_steps
+from standby.engine.texts.decision_records import chain_steps
 from standby.engine.verify import verify
 from standby.events.codec import decode
 from standby.events.commit import Commit
@@ -34,7 +34,7 @@ from standby.hosts.providers.values import CallFailed, Code, Endpoint, Prompt, W
 from standby.hosts.runner.ask import Ask, TurnFields
 from standby.hosts.runner.driver import Driver, Script
 from standby.hosts.runner.effects import Call, Do, Sleep, Status, StatusKind, Tell
-from standby.hosts.service import Standby, TurnHandle
+from standby.hosts.service import Standby
 from standby.hosts.settings import Settings
 from standby.hosts.simulate.acts import Credentials, act
 from standby.hosts.simulate.expect import check_rules, check_turn
@@ -42,8 +42,7 @@ from standby.hosts.simulate.outcomes import Outcomes, claim, cut_off
 from standby.hosts.simulate.played import Played, PlayedTurn
 from standby.hosts.simulate.scenario import Loaded, Step
 from standby.hosts.simulate.scenario import Turn as Said
-
-__all__ = ["play"]
+from standby.hosts.turns import TurnHandle
 
 _PROMPT = Prompt(messages=({"role": "user", "content": "Hello?"},))
 _ALIAS = re.compile(r"\b[sp]-[0-9a-f]{24}\b")

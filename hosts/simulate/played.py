@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from standby.engine.trail import ChainStep
+from standby.engine.texts.decision_records import ChainStep
 from standby.engine.turn import Turn
 from standby.engine.verify import Report
 from standby.events.commit import Commit
@@ -10,8 +10,6 @@ from standby.events.errors import TurnFailed
 from standby.events.store import Store
 from standby.hosts.runner.outcomes import TurnResult
 from standby.hosts.simulate.scenario import Loaded, Step
-
-__all__ = ["Played", "PlayedTurn"]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -21,8 +21,6 @@ from standby.hosts.settings import Settings, settings_within
 from standby.hosts.settings.lines import Lines, Path, dotted
 from standby.hosts.simulate.scenario import REFERENCES, Duration, Loaded, Profile, Scenario, Step
 
-__all__ = ["duration_ms", "load_scenario", "parse_scenario"]
-
 _BYTES_MOST: Final = 1 << 20
 _LONGEST_MS: Final = 366 * 24 * 60 * 60 * 1000
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

@@ -50,20 +50,6 @@ from standby.hosts.scripted.replies import Dialect, Kind
 from standby.hosts.settings import Settings
 from standby.hosts.settings.lines import Path
 
-__all__ = [
-    "REFERENCES",
-    "Duration",
-    "Expect",
-    "Health",
-    "Loaded",
-    "Outcome",
-    "Profile",
-    "Scenario",
-    "Status",
-    "Step",
-    "Turn",
-]
-
 
 class Duration(int):
     """Milliseconds, never negative."""

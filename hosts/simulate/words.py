@@ -16,8 +16,6 @@ from standby.hosts.cli.output import MOMENTS
 from standby.hosts.cli.reading import Names
 from standby.hosts.cli.words import failure_text
 
-__all__ = ["Words", "offset"]
-
 _LEFT_OUT: Final = frozenset({
     "type", "turn", "rules", "index", "attempt", "evidence", "evidence_ms", "started_ms", "received_ms", "also",
     "counter", "table",

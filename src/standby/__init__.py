@@ -20,22 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from standby.engine.apply import apply
-    from standby.engine.evidence import Reply
     from standby.engine.plan import plan
+    from standby.engine.reading.extract import Reply
     from standby.engine.steps import CallModel, Repair, Settled, SettleUnknown, Wait
     from standby.engine.verify import verify
     from standby.events.errors import StandbyError, TurnFailed
     from standby.events.policy import ModelChain, Policy
     from standby.events.vocabulary import Effects
-    from standby.hosts.service import (
-        Failed,
-        Profile,
-        Standby,
-        Succeeded,
-        TurnHandle,
-        Unknown,
-        open,
-    )
+    from standby.hosts.reports import Failed, Profile, Succeeded, Unknown
+    from standby.hosts.service import Standby, open
+    from standby.hosts.turns import TurnHandle
 
 __all__ = [
     "CallModel",
@@ -63,14 +57,16 @@ __all__ = [
 
 _WHERE = {
     "standby.engine.apply": ("apply",),
-    "standby.engine.evidence": ("Reply",),
+    "standby.engine.reading.extract": ("Reply",),
     "standby.engine.plan": ("plan",),
     "standby.engine.steps": ("CallModel", "Repair", "SettleUnknown", "Settled", "Wait"),
     "standby.engine.verify": ("verify",),
     "standby.events.errors": ("StandbyError", "TurnFailed"),
     "standby.events.policy": ("ModelChain", "Policy"),
     "standby.events.vocabulary": ("Effects",),
-    "standby.hosts.service": ("Failed", "Profile", "Standby", "Succeeded", "TurnHandle", "Unknown", "open"),
+    "standby.hosts.reports": ("Failed", "Profile", "Succeeded", "Unknown"),
+    "standby.hosts.service": ("Standby", "open"),
+    "standby.hosts.turns": ("TurnHandle",),
 }
 _MODULES = {name: module for module, names in _WHERE.items() for name in names}
 

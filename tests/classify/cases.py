@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from standby.engine.classify import Reading, read, recognised
-from standby.engine.evidence import Reply
+from standby.engine.classify.classifier import Reading, recognised
+from standby.engine.reading.extract import Reply, read
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 NOTHING = {"unclassified", "empty_response", "no_error_details", "unknown"}

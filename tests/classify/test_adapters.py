@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from standby.engine.classify import read
+from standby.engine.reading.extract import read
 from standby.events.vocabulary import Failure, Origin, Stage
 from standby.hosts.adapters import reply_from_exception, reply_from_response
 

@@ -5,9 +5,8 @@ from collections import Counter
 
 import pytest
 
-from standby.engine.classify import status_of
-from standby.engine.evidence import Reply, extract
-from standby.engine.timing import effective_wait
+from standby.engine.classify.classifier import effective_wait, status_of
+from standby.engine.reading.extract import Reply, extract
 from standby.events.vocabulary import Failure
 from tests.classify.cases import DATA, Case, is_read, load, reading_of, said, wait_of
 

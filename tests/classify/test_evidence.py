@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from standby.engine.classify import classify, read
-from standby.engine.evidence import Reply, extract
-from standby.engine.masking import MASK, mask
+from standby.engine.classify.classifier import classify
+from standby.engine.reading.extract import Reply, extract, read
+from standby.engine.reading.known_secrets import MASK
+from standby.engine.reading.masking import mask
 from standby.events.evidence import Evidence
 from standby.events.vocabulary import Failure
 

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 import pytest
 
-from standby.engine.evidence import Extracted, Reply, extract
-from standby.engine.known import Known
-from standby.engine.masking import MASK, mask
-from standby.engine.notices import reason_text
+from standby.engine.reading.extract import Extracted, Reply, extract
+from standby.engine.reading.known_secrets import MASK, Known
+from standby.engine.reading.masking import mask
+from standby.engine.texts.notices import reason_text
 from standby.events.vocabulary import Failure
 from standby.hosts.reports import Failed
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from standby.engine.classify import Reading, read, recognised
-from standby.engine.evidence import Reply
+from standby.engine.classify.classifier import Reading, recognised
+from standby.engine.reading.extract import Reply, read
 from standby.events.vocabulary import Failure, Origin, RefusalKind
 
 F = Failure

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from standby.engine.classify import read
-from standby.engine.evidence import Reply
-from standby.engine.rows import RULESETS
+from standby.engine.classify.tables import RULESETS
+from standby.engine.reading.extract import Reply, read
 from standby.events.evidence import OperatorRow
 from standby.events.vocabulary import Failure, Origin, Stage
 

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from standby.engine.classify import classify, read
-from standby.engine.evidence import Reply, extract
-from standby.engine.rows import TABLE
+from standby.engine.classify.classifier import classify
+from standby.engine.classify.tables import TABLE
+from standby.engine.reading.extract import Reply, extract, read
 from standby.events.errors import BadPolicy
 from standby.events.evidence import Evidence, OperatorRow
 from standby.events.vocabulary import Failure, RefusalKind
@@ -172,7 +172,7 @@ def test_every_matcher_of_an_operator_row_has_to_match(ruleset: str) -> None:
         ({"statuses": (400,), "flags": ("shiny",)}, "flag 'shiny' is unknown"),
         ({"statuses": (400,), "reason": F.INTERRUPTED}, "cannot be given by a row"),
         ({"statuses": (400,), "id": "rate.status"}, "built-in row has this id"),
-        ({"statuses": (400,), "id": "billing.points"}, "built-in row has this id"),
+        ({"statuses": (400,), "id": "402.owner"}, "built-in row has this id"),
     ],
 )
 def test_operator_rows_are_checked_when_they_are_loaded(fields: dict[str, Any], words: str) -> None:

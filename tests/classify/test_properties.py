@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from standby.engine.classify import Reading, classify, read
-from standby.engine.evidence import Reply, extract
+from standby.engine.classify.classifier import Reading, classify
+from standby.engine.reading.extract import Reply, extract, read
 from standby.events.evidence import Evidence
 from standby.events.vocabulary import Failure, Origin, Stage
 from tests.classify.cases import Case, load, reading_of, reply_of

@@ -10,8 +10,8 @@ from functools import partial
 
 import pytest
 
-from standby.engine.classify import classify
-from standby.engine.evidence import Reply, extract
+from standby.engine.classify.classifier import classify
+from standby.engine.reading.extract import Reply, extract
 
 bench = pytest.importorskip("bench.classify", reason="needs the checkout")
 pytestmark = pytest.mark.checkout

@@ -8,12 +8,14 @@ import sys
 import msgspec
 import pytest
 
-from standby.engine.rows import RULESETS, SAYS, TABLE, find_phrases
-from standby.engine.rows.model import Row, Table
-from standby.engine.rows.phrases import Phrasebook, Say, _taken_apart
-from standby.engine.rows.providers import FAMILIES, families_containing, families_exact
-from standby.engine.rows.tokens import FRAGMENTS, TOKENS, family_of_code
-from standby.engine.rows.words import FORMS, Words, fold, squash
+from standby.engine.classify.codes import FRAGMENTS, TOKENS, family_of_code
+from standby.engine.classify.normalise import fold, squash
+from standby.engine.classify.providers import FAMILIES, families_containing, families_exact
+from standby.engine.classify.table_rows import Row, Table
+from standby.engine.classify.tables import RULESETS, TABLE
+from standby.engine.reading.phrase_lines import SAYS, find_phrases
+from standby.engine.reading.phrases import Phrasebook, Say, _taken_apart
+from standby.engine.reading.words import FORMS, Words
 
 MARKS = {
     "status.leading", "status.body", "status.envelope", "shape.html", "shape.placeholder", "shape.blank",
@@ -148,7 +150,7 @@ def test_both_rulesets_coexist_and_differ_by_their_rows() -> None:
 
 def test_classification_is_light_to_import() -> None:
     code = (
-        "import sys; import standby.engine.classify; "
+        "import sys; import standby.engine.classify.classifier; "
         "heavy = {'httpx', 'typer', 'rich', 'sqlite3', 'sqlite_utils', 'asyncio', 'transitions'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from standby.engine.classify import read
-from standby.engine.evidence import Reply, extract
-from standby.engine.sdk_waits import sdk_cap_ms, surfaces_at_once
-from standby.engine.timing import ABSURD_MS, duration_ms
+from standby.engine.reading.extract import Reply, extract, read
+from standby.engine.reading.sdk_waits import sdk_cap_ms, surfaces_at_once
+from standby.engine.reading.waits import ABSURD_MS, duration_ms
 from standby.events.evidence import StatedWait
 from standby.events.vocabulary import WaitSource
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from standby.engine.evidence import Reply
+from standby.engine.reading.extract import Reply
 from standby.events.codec import GENESIS, decode, encode, link
 from standby.events.commit import Commit
 from standby.events.sqlite import SQLiteStore

@@ -4,7 +4,7 @@ from standby.events.codec import decode
 from standby.events.decisions import TurnAnswered, TurnFailed
 from standby.events.facts import CallFailed, CallSucceeded, CallUnknown, WaitEnded
 from standby.events.vocabulary import Effects, Failure, KeptBecause
-from standby.hosts.service import Succeeded, Unknown
+from standby.hosts.reports import Succeeded, Unknown
 from standby.projections.history import History, TurnHistory
 from tests.harness import A, B, World, chain
 

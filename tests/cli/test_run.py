@@ -235,7 +235,8 @@ def test_a_conversation_on_a_terminal(site: Callable[..., Site], tmp_path: Path)
 def test_credentials_come_from_the_store_of_the_agent(
     site: Callable[..., Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from standby.hosts.credentials import CredentialStore, api_key
+    from standby.hosts.credential_values import api_key
+    from standby.hosts.credentials import CredentialStore
 
     at = site(alpha=["Good day."])
     at.policy.write_text(at.policy.read_text().replace('apiKeyEnv = "RUN_TEST_KEY"\n', ""))
@@ -249,7 +250,8 @@ def test_credentials_come_from_the_store_of_the_agent(
 
 
 def test_an_order_that_names_a_profile_that_is_not_there_is_told(site: Callable[..., Site]) -> None:
-    from standby.hosts.credentials import CredentialStore, api_key
+    from standby.hosts.credential_values import api_key
+    from standby.hosts.credentials import CredentialStore
 
     at = site(alpha=["Good day."], beta=["Good day."])
     at.policy.write_text(at.policy.read_text() + '\n[auth.order]\nopenai = ["openai:work", "openai:own"]\n')

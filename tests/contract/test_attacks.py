@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from standby.engine.checkpoint import VERSION, dump
-from standby.engine.evidence import Reply
+from standby.engine.reading.extract import Reply
 from standby.engine.steps import CallModel, Settled, Wait
 from standby.engine.verify import verify
 from standby.engine.view import View
@@ -21,7 +21,8 @@ from standby.events.sqlite import SQLiteStore
 from standby.events.store import START, CheckpointRow
 from standby.events.vocabulary import Failure, StopKind
 from standby.hosts.core import Core, load_view
-from standby.hosts.service import Failed, Standby, Succeeded
+from standby.hosts.reports import Failed, Succeeded
+from standby.hosts.service import Standby
 from standby.hosts.settings import Settings
 from tests.harness import START_MS, World, chain
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from standby.engine.evidence import Reply, extract
+from standby.engine.reading.extract import Reply, extract
 from standby.events.codec import COMMIT_LIMIT, encode
 from standby.events.commit import Commit
 from standby.events.evidence import worst

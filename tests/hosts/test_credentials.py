@@ -13,17 +13,8 @@ import pytest
 
 from standby.events.errors import BadInput
 from standby.events.vocabulary import CredentialKind
-from standby.hosts.credentials import (
-    ApiKey,
-    Credential,
-    CredentialStore,
-    EnvRef,
-    agent_path,
-    api_key,
-    from_environment,
-    oauth,
-    token,
-)
+from standby.hosts.credential_values import ApiKey, Credential, EnvRef, api_key, from_environment, oauth, token
+from standby.hosts.credentials import CredentialStore, agent_path
 from standby.hosts.providers import Secret
 
 KEY = "sk-test-PLACEHOLDER-0123456789"

@@ -11,7 +11,8 @@ from standby.events import decisions as d
 from standby.events import facts as f
 from standby.events.errors import AttemptFailed, BadInput, TurnFailed
 from standby.events.vocabulary import Effects, Failure, SkipBecause, StopKind, Surface, TurnEnd
-from standby.hosts.credentials import CredentialStore, api_key
+from standby.hosts.credential_values import api_key
+from standby.hosts.credentials import CredentialStore
 from standby.hosts.providers import CallFailed, Prompt
 from standby.hosts.providers.client import ProviderClient
 from standby.hosts.runner import Runner, Status, StatusKind

@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-from standby.engine.usage import TurnUsage, price_of, usage_of
 from standby.events import facts as f
 from standby.events.errors import BadInput
 from standby.events.facts import Usage
 from standby.events.policy import Price
 from standby.events.vocabulary import CredentialKind
-from standby.hosts.credentials import CredentialStore, api_key, token
+from standby.hosts.credential_values import api_key, token
+from standby.hosts.credentials import CredentialStore
 from standby.hosts.runner.keys import Keys
 from standby.hosts.settings import parse_settings
+from standby.projections.costs import TurnUsage, price_of, usage_of
 from tests.hosts.runners import POLICY, house
 
 KEY = "sk-test-PLACEHOLDER-0001"

@@ -9,7 +9,8 @@ import pytest
 
 from standby.engine.verify import verify
 from standby.events.sqlite import SQLiteStore
-from standby.hosts.credentials import CredentialStore, api_key
+from standby.hosts.credential_values import api_key
+from standby.hosts.credentials import CredentialStore
 from tests.kill.arena import child_process, scripted_process
 
 POLICY = '[agents.defaults.model]\nprimary = "openai/alpha"\nfallbacks = []\n'

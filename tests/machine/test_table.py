@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from transitions import MachineError
 
 from standby.engine import machine as m
-from standby.engine.guards import GUARDS
+from standby.engine.machine import GUARDS
 from standby.engine.turn import Attempt, Turn
 from standby.events import decisions as d
 from standby.events import facts as f

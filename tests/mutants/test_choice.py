@@ -52,8 +52,8 @@ def test_each_fault_has_a_name_of_its_own_and_can_be_run(faults: list[Fault]) ->
 def test_a_rule_is_looked_for_where_it_is_cited(faults: list[Fault]) -> None:
     found = chosen_for_rule(faults, "COOL-13", 1, None, ROOT)
     assert {(one.file, one.place) for one in found} >= {
-        ("engine/blocks.py", "_rate_limit"),
-        ("engine/quota.py", "observe_quota"),
+        ("engine/decide/cooldowns.py", "_rate_limit"),
+        ("engine/decide/cooldowns.py", "observe_quota"),
     }
 
 

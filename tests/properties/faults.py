@@ -14,24 +14,12 @@ from unittest.mock import patch
 
 import msgspec
 
-from standby.engine import (
-    blocks,
-    checkpoint,
-    evidence,
-    fold,
-    notices,
-    order,
-    plan,
-    recovery,
-    select,
-    selection,
-    stickiness,
-    turn,
-    verify,
-)
+from standby.engine import checkpoint, fold, plan, turn, verify
 from standby.engine.apply import apply
-from standby.engine.draft import Draft
-from standby.engine.masking import mask
+from standby.engine.decide import cooldowns, notices, profiles, retry, selection, sticky
+from standby.engine.deciding import Draft
+from standby.engine.reading import extract as extraction
+from standby.engine.reading.masking import mask
 from standby.events import codec
 from standby.events.decisions import (
     AttemptStarted,
@@ -68,8 +56,8 @@ class Fault(NamedTuple):
 
 
 def _budget() -> list[Any]:
-    right = recovery.budget
-    return [patch.object(recovery, "budget", lambda *args: right(*args) + 1)]
+    right = retry.budget
+    return [patch.object(retry, "budget", lambda *args: right(*args) + 1)]
 
 
 def _used_up_forgotten() -> list[Any]:
@@ -118,7 +106,7 @@ def _scoped_only() -> list[Any]:
         scoped = tuple(cell for cell in one.cells if cell.model)
         return right(msgspec.structs.replace(one, cells=scoped), *args)
 
-    return [patch.object(order, "blocking", narrow)]
+    return [patch.object(profiles, "blocking", narrow)]
 
 
 def _block(**changes: Callable[[BlockSet], Any]) -> list[Any]:
@@ -128,11 +116,11 @@ def _block(**changes: Callable[[BlockSet], Any]) -> list[Any]:
         right = BlockSet(**fields)
         return msgspec.structs.replace(right, **{name: change(right) for name, change in changes.items()})
 
-    return [patch.object(blocks, "BlockSet", made)]
+    return [patch.object(cooldowns, "BlockSet", made)]
 
 
 def _shortened() -> list[Any]:
-    return [patch.object(blocks, "cell_of", lambda *args: None)]
+    return [patch.object(cooldowns, "cell_of", lambda *args: None)]
 
 
 def _effects_ignored() -> list[Any]:
@@ -152,14 +140,14 @@ def _notices(**changes: Any) -> list[Any]:
 
 def _sticky_cap() -> list[Any]:
     """The cap is ignored: only the idle window counts."""
-    return [patch.object(stickiness, "min", lambda idle, cap: idle, create=True)]
+    return [patch.object(sticky, "min", lambda idle, cap: idle, create=True)]
 
 
 def _sticky_for_ever() -> list[Any]:
     def made(**fields: Any) -> StickySet:
         return StickySet(**{**fields, "until_ms": fields["until_ms"] + 1})
 
-    return [patch.object(stickiness, "StickySet", made)]
+    return [patch.object(sticky, "StickySet", made)]
 
 
 def _forgetful_checkpoint() -> list[Any]:
@@ -203,36 +191,34 @@ FAULTS: dict[str, Fault] = {
     "notices are shown in groups": Fault(7, lambda: _notices(quiet=False)),
     "the sticky cap is ignored": Fault(8, _sticky_cap),
     "stickiness lasts a millisecond longer": Fault(8, _sticky_for_ever),
-    "stickiness survives its end": Fault(8, lambda: [patch.object(stickiness, "_end", lambda *args: None)]),
+    "stickiness survives its end": Fault(8, lambda: [patch.object(sticky, "_end", lambda *args: None)]),
     "a checkpoint forgets the stored order": Fault(10, _forgetful_checkpoint),
     "the chain is not checked": Fault(11, lambda: [patch.object(verify, "link", lambda *args: _Equal())]),
     "decisions are not recomputed": Fault(11, lambda: [patch.object(verify, "check_commit", apply)]),
     "a secret is kept as the provider quotes it": Fault(
-        12, lambda: [patch.object(evidence, "mask", lambda text, secrets=(): text)]
+        12, lambda: [patch.object(extraction, "mask", lambda text, secrets=(): text)]
     ),
     "secrets that the host names are not looked for": Fault(
-        12, lambda: [patch.object(evidence, "mask", lambda text, secrets=(): mask(text, ()))]
+        12, lambda: [patch.object(extraction, "mask", lambda text, secrets=(): mask(text, ()))]
     ),
     "an explicit order is ignored": Fault(
-        13, lambda: [patch.object(order, "explicit_order", lambda *args: None)]
+        13, lambda: [patch.object(profiles, "explicit_order", lambda *args: None)]
     ),
     "the last use does not count": Fault(
-        13, lambda: [patch.object(order, "_tier", lambda one, ruleset, now_ms: 0)]
+        13, lambda: [patch.object(profiles, "_tier", lambda one, ruleset, now_ms: 0)]
     ),
     "plan changes the view": Fault(15, _mutable_view),
     "a wait is drawn from the system's chance": Fault(
         15,
         lambda: [
-            patch.object(
-                recovery, "delay_ms", lambda retry, base, cap, draw: SystemRandom().randrange(1000, 2000)
-            )
+            patch.object(retry, "delay_ms", lambda retry, base, cap, draw: SystemRandom().randrange(1000, 2000))
         ],
     ),
     "mappings are written as they were filled": Fault(
         15, lambda: [patch.object(codec, "_encoder", msgspec.json.Encoder())]
     ),
     "decisions about providers come as mappings were filled": Fault(
-        15, lambda: [patch.object(select, "sorted", list, create=True)]
+        15, lambda: [patch.object(selection, "sorted", list, create=True)]
     ),
 }
 

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from standby.engine.evidence import Reply
+from standby.engine.reading.extract import Reply
 from standby.engine.steps import Settled, Wait
-from standby.engine.summary import failure_message
+from standby.engine.texts.failures import failure_message
 from standby.events.errors import StandbyError
 from standby.events.memory import MemoryStore
 from standby.events.policy import ModelChain, Policy
-from standby.hosts.service import Failed, Standby, Succeeded, open
+from standby.hosts.reports import Failed, Succeeded
+from standby.hosts.service import Standby, open
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 SECRETS = st.text(LETTERS, min_size=24, max_size=48).filter(

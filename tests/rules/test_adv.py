@@ -8,7 +8,8 @@ from standby.engine.steps import CallModel, Repair, Settled, Step
 from standby.events import decisions as d
 from standby.events.policy import Consent, ModelChain, Policy, Recovery
 from standby.events.vocabulary import CredentialKind, Effects, Failure, Origin, StopKind, TurnEnd, TurnKind
-from standby.hosts.service import Profile, Succeeded, Switched, TurnHandle
+from standby.hosts.reports import Profile, Succeeded, Switched
+from standby.hosts.turns import TurnHandle
 from tests.harness import A, B, C, World, chain, of, reply
 
 AT_ONCE = Recovery(max_retries=0)

@@ -6,7 +6,7 @@ from standby.engine.steps import CallModel
 from standby.events import decisions as d
 from standby.events.policy import Recovery
 from standby.events.vocabulary import BlockKind, Failure, SkipBecause
-from standby.hosts.service import Profile
+from standby.hosts.reports import Profile
 from tests.harness import START_MS, A, B, World, chain, of
 
 AT_ONCE = Recovery(max_retries=0)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from standby.engine.candidates import CHAIN_LIMIT
+from standby.engine.decide.chain import CHAIN_LIMIT
 from standby.events import decisions as d
 from standby.events.policy import ModelChain, Policy, Price, Recovery
 from standby.events.vocabulary import SelectionSource
-from standby.hosts.service import TurnHandle
+from standby.hosts.turns import TurnHandle
 from tests.harness import A, B, C, World, chain, of, reply
 
 D, E = "groq/delta", "mistral/epsilon"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from standby.engine.steps import Settled, Wait
-from standby.engine.summary import failure_message
+from standby.engine.texts.failures import failure_message
 from standby.events import decisions as d
 from standby.events.vocabulary import Effects
-from standby.hosts.service import Unknown
+from standby.hosts.reports import Unknown
 from tests.harness import A, B, World, chain, of, reply
 
 

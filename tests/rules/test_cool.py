@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from standby.engine.evidence import extract
+from standby.engine.reading.extract import extract
 from standby.engine.steps import CallModel, Settled, Wait
 from standby.events import decisions as d
 from standby.events import facts as f
@@ -13,7 +13,7 @@ from standby.events.policy import Recovery
 from standby.events.vocabulary import BlockKind, Effects, Failure, Origin, SkipBecause
 from standby.hosts.cli.reading import Names
 from standby.hosts.cli.state import state_of
-from standby.hosts.service import Failed, Succeeded
+from standby.hosts.reports import Failed, Succeeded
 from tests.harness import FAILURES, START_MS, A, B, World, chain, given, of, reply
 
 AT_ONCE = Recovery(max_retries=0)

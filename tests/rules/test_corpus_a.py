@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from standby.engine.order import Ranked, ranked
+from standby.engine.decide.ending import soonest_expiry
+from standby.engine.decide.profiles import Ranked, ranked
 from standby.engine.rulesets import ruleset_of
 from standby.engine.steps import CallModel, Settled
-from standby.engine.summary import soonest_expiry
 from standby.engine.view import View
 from standby.events import decisions as d
 from standby.events.facts import ObservedProfile
@@ -28,7 +28,8 @@ from standby.events.vocabulary import (
     Stage,
     TurnEnd,
 )
-from standby.hosts.service import Profile, Switched, TurnHandle
+from standby.hosts.reports import Profile, Switched
+from standby.hosts.turns import TurnHandle
 from standby.projections.health import Cell, Health, blocking
 from tests.harness import FAILURES, World, of, reply
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from standby.engine.blocks import Blame, block
-from standby.engine.draft import Draft
-from standby.engine.notices import notice_text
+from standby.engine.decide.cooldowns import Blame, block
+from standby.engine.decide.probe import reason_of
+from standby.engine.decide.retry import schedule
+from standby.engine.deciding import Draft
 from standby.engine.plan import plan
-from standby.engine.probe import reason_of
-from standby.engine.recovery import schedule
 from standby.engine.rulesets import HealthRule, ruleset_of
+from standby.engine.texts.notices import notice_text
 from standby.engine.turn import Turn
 from standby.engine.view import View
 from standby.events import decisions as d

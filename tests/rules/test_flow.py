@@ -3,13 +3,13 @@
 import pytest
 
 from standby.engine.steps import Settled, Wait
-from standby.engine.usage import usage_of
 from standby.events import decisions as d
 from standby.events import errors
 from standby.events.facts import Usage
 from standby.events.policy import Price, Recovery
 from standby.events.vocabulary import Failure, SkipBecause, StopKind, TurnEnd
-from standby.hosts.service import Succeeded
+from standby.hosts.reports import Succeeded
+from standby.projections.costs import usage_of
 from tests.harness import FAILURES, START_MS, A, B, C, World, chain, of, reply
 
 AT_ONCE = Recovery(max_retries=0)

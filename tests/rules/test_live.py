@@ -2,12 +2,13 @@
 
 import pytest
 
-from standby.engine.status import Status
 from standby.engine.steps import CallModel, Settled
+from standby.engine.texts.status import Status
 from standby.events import decisions as d
 from standby.events.policy import Recovery
 from standby.events.vocabulary import Failure, SelectionSource, Surface, TurnEnd, TurnKind
-from standby.hosts.service import Switched, TurnHandle
+from standby.hosts.reports import Switched
+from standby.hosts.turns import TurnHandle
 from standby.projections.sessions import Session
 from tests.harness import A, B, C, World, chain, of
 

@@ -6,7 +6,7 @@ from standby.engine.steps import CallModel, Settled
 from standby.events import decisions as d
 from standby.events.policy import Recovery
 from standby.events.vocabulary import Effects, Failure, SkipBecause, TurnEnd
-from standby.hosts.service import Unknown
+from standby.hosts.reports import Unknown
 from tests.harness import A, B, C, World, chain, of
 
 A2 = "openai/alpha-two"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from standby.engine.candidates import reorder_for_window, window_of
+from standby.engine.decide.chain import reorder_for_window, window_of
 from standby.engine.steps import CallModel
 from standby.events import decisions as d
 from standby.events.decisions import Candidate

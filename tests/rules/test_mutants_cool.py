@@ -6,7 +6,7 @@ from standby.events import decisions as d
 from standby.events import facts as f
 from standby.events.policy import Recovery
 from standby.events.vocabulary import BlockKind, Effects, Failure
-from standby.hosts.service import Succeeded, Unknown
+from standby.hosts.reports import Succeeded, Unknown
 from standby.projections.health import Cell, Health, enforced
 from tests.harness import START_MS, A, B, World, chain, given, of
 

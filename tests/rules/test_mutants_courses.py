@@ -10,7 +10,8 @@ from standby.events import decisions as d
 from standby.events.evidence import OperatorRow
 from standby.events.policy import Policy, Recovery
 from standby.events.vocabulary import Effects, Failure, Stage, TurnEnd
-from standby.hosts.service import TurnHandle, Unknown
+from standby.hosts.reports import Unknown
+from standby.hosts.turns import TurnHandle
 from tests.harness import START_MS, A, B, World, chain, of, reply
 
 PROFILES = {"openai": ["openai:one", "openai:two", "openai:three"], "anthropic": ["anthropic:one"]}

@@ -3,10 +3,10 @@
 import pytest
 
 from standby.engine.steps import CallModel
-from standby.engine.usage import TurnUsage, usage_of
 from standby.events.facts import Usage
 from standby.events.policy import Recovery
-from standby.hosts.service import Failed, Succeeded
+from standby.hosts.reports import Failed, Succeeded
+from standby.projections.costs import TurnUsage, usage_of
 from tests.harness import FAILURES, A, B, World, chain
 
 

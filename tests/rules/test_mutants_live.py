@@ -2,11 +2,11 @@
 
 import pytest
 
-from standby.engine.status import Status
 from standby.engine.steps import CallModel
+from standby.engine.texts.status import Status
 from standby.events.policy import ModelChain, Policy
 from standby.events.vocabulary import SelectionSource
-from standby.hosts.service import Switched
+from standby.hosts.reports import Switched
 from tests.harness import A, B, World, chain
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from standby.engine.notices import reason_text
+from standby.engine.texts.notices import reason_text
 from standby.events.vocabulary import Failure
 
 TELLING = "Too many requests, try again in 5 minutes"

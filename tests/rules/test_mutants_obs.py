@@ -3,10 +3,11 @@
 import pytest
 
 from standby.engine.steps import Settled
-from standby.engine.trail import ChainStep, chain_steps
+from standby.engine.texts.decision_records import ChainStep, chain_steps
 from standby.events.policy import Recovery
 from standby.events.vocabulary import Failure, SkipBecause, TurnEnd
-from standby.hosts.service import Switched, TurnHandle
+from standby.hosts.reports import Switched
+from standby.hosts.turns import TurnHandle
 from tests.harness import A, B, C, World, chain
 
 D = "groq/delta"

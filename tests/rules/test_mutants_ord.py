@@ -6,7 +6,7 @@ from standby.engine.steps import CallModel, Settled
 from standby.events import decisions as d
 from standby.events.policy import ProfileRule, Recovery
 from standby.events.vocabulary import SkipBecause
-from standby.hosts.service import Profile
+from standby.hosts.reports import Profile
 from tests.harness import A, B, World, chain, of
 
 AT_ONCE = Recovery(max_retries=0)

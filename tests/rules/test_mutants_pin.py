@@ -5,7 +5,7 @@ import pytest
 from standby.events import decisions as d
 from standby.events.policy import Recovery
 from standby.events.vocabulary import CredentialKind
-from standby.hosts.service import Profile
+from standby.hosts.reports import Profile
 from tests.harness import START_MS, A, B, World, chain, of
 
 

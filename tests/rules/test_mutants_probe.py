@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from standby.engine.draft import Draft
-from standby.engine.order import Ranked
-from standby.engine.probe import Call, Skip, all_blocked, reason_of
+from standby.engine.decide.probe import Call, Skip, all_blocked, reason_of
+from standby.engine.decide.profiles import Ranked
+from standby.engine.deciding import Draft
 from standby.engine.rulesets import ruleset_of
 from standby.engine.steps import CallModel
 from standby.events.commit import Stamp

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from standby.engine.steps import CallModel
-from standby.engine.summary import skip_detail
+from standby.engine.texts.failures import skip_detail
 from standby.events import decisions as d
 from standby.events.policy import Policy, Recovery
 from standby.events.vocabulary import Failure, SkipBecause

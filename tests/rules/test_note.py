@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from standby.engine.notices import NoticeKind, fallback_note, notice_of, notice_text, reason_text
-from standby.engine.progress import (
+from standby.engine.steps import CallModel, Settled, Wait
+from standby.engine.texts.notices import NoticeKind, fallback_note, notice_of, notice_text, reason_text
+from standby.engine.texts.progress import (
     TRYING_FALLBACK,
     FallbackAttempted,
     Offer,
@@ -15,12 +16,12 @@ from standby.engine.progress import (
     retry_line,
     returned,
 )
-from standby.engine.steps import CallModel, Settled, Wait
 from standby.events import decisions as d
 from standby.events.errors import BadReport
 from standby.events.policy import Recovery
 from standby.events.vocabulary import Effects, Failure, StopKind, Surface, TurnEnd, TurnKind, WaitBecause
-from standby.hosts.service import Succeeded, Switched, TurnHandle
+from standby.hosts.reports import Succeeded, Switched
+from standby.hosts.turns import TurnHandle
 from standby.projections.history import History, TurnHistory, hidden_attempts
 from standby.projections.sessions import Announced, Session
 from tests.harness import A, B, C, World, chain, of, reply

@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from standby.engine.order import Ranked
+from standby.engine.decide.ending import soonest_expiry
+from standby.engine.decide.profiles import Ranked
 from standby.engine.steps import Settled
-from standby.engine.summary import attempt_line, failure_message, soonest_expiry
+from standby.engine.texts.failures import attempt_line, failure_message
 from standby.engine.turn import Attempt, Turn
 from standby.events import decisions as d
 from standby.events.policy import Recovery

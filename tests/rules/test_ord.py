@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from standby.engine.order import ranked
+from standby.engine.decide.profiles import ranked
 from standby.engine.rulesets import ruleset_of
 from standby.engine.steps import CallModel
 from standby.events import decisions as d
 from standby.events.policy import ProfileRule, Recovery
 from standby.events.vocabulary import BlockKind, CredentialKind, Failure
-from standby.hosts.credentials import ApiKey, CredentialStore, OAuth, Token, api_key, oauth, token
+from standby.hosts.credential_values import ApiKey, OAuth, Token, api_key, oauth, token
+from standby.hosts.credentials import CredentialStore
 from standby.hosts.providers.secret import Secret
-from standby.hosts.service import Profile
+from standby.hosts.reports import Profile
 from tests.harness import START_MS, A, B, World, chain, of, reply
 
 KEY, TOKEN, OAUTH = CredentialKind.API_KEY, CredentialKind.TOKEN, CredentialKind.OAUTH

@@ -9,7 +9,7 @@ from standby.engine.steps import CallModel, Settled, Wait
 from standby.events import decisions as d
 from standby.events.policy import Checks, Consent, Policy, Recovery, Stickiness
 from standby.events.vocabulary import Effects, Failure, KeptBecause, SkipBecause, TurnEnd
-from standby.hosts.service import Succeeded, Switched
+from standby.hosts.reports import Succeeded, Switched
 from tests.harness import START_MS, A, B, C, World, chain, of
 
 AT_ONCE = Recovery(max_retries=0)

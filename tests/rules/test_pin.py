@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import pytest
 
 from standby.engine.steps import CallModel, Settled
-from standby.engine.summary import failure_message
+from standby.engine.texts.failures import failure_message
 from standby.events import decisions as d
 from standby.events.errors import BadReport
 from standby.events.policy import Recovery
 from standby.events.vocabulary import CredentialKind, ResetKind, SkipBecause, TurnKind
-from standby.hosts.service import Profile
+from standby.hosts.reports import Profile
 from tests.harness import A, B, World, chain, of
 
 THREE = {"openai": ["a", "b", "c"], "anthropic": ["x", "y"]}

@@ -8,7 +8,7 @@ from standby.engine.steps import CallModel, Settled
 from standby.events import decisions as d
 from standby.events.policy import Checks, Recovery
 from standby.events.vocabulary import Failure, SkipBecause
-from standby.hosts.service import TurnHandle
+from standby.hosts.turns import TurnHandle
 from tests.harness import A, B, World, chain, of
 
 AT_ONCE = Recovery(max_retries=0)

@@ -8,7 +8,7 @@ from standby.engine.steps import CallModel, Settled, Step, Wait
 from standby.events import decisions as d
 from standby.events.policy import Consent, Recovery
 from standby.events.vocabulary import Effects, Failure, ToolReceipt, TurnEnd
-from standby.hosts.service import TurnHandle
+from standby.hosts.turns import TurnHandle
 from tests.harness import FAILURES, START_MS, A, B, C, World, chain, of, reply
 
 AT_ONCE = Recovery(max_retries=0)

@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from standby.engine.selection import edit_fallbacks
+from standby.engine.decide.selection import edit_fallbacks
 from standby.engine.steps import Settled
 from standby.events import decisions as d
 from standby.events.policy import AgentModels, ModelChain, Policy
 from standby.events.vocabulary import SelectionSource, TurnEnd, TurnKind
-from standby.hosts.service import TurnHandle
+from standby.hosts.turns import TurnHandle
 from tests.harness import A, B, C, World, chain, of
 
 D = "groq/delta"

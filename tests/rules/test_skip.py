@@ -8,9 +8,9 @@ from standby.engine.steps import CallModel
 from standby.events import decisions as d
 from standby.events.policy import Policy, Recovery
 from standby.events.vocabulary import Failure, SkipBecause
-from standby.hosts.service import TurnHandle
 from standby.hosts.settings import Settings
 from standby.hosts.settings.environment import SKIP_TTL_VARIABLE, with_environment
+from standby.hosts.turns import TurnHandle
 from tests.harness import A, B, C, World, chain, of
 
 AT_ONCE = Recovery(max_retries=0)

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from standby.engine.status import status_of
 from standby.engine.steps import CallModel
+from standby.engine.texts.status import status_of
 from standby.events import decisions as d
 from standby.events.policy import Recovery, Stickiness
 from standby.events.vocabulary import TurnKind
-from standby.hosts.service import Standby, TurnHandle
+from standby.hosts.service import Standby
+from standby.hosts.turns import TurnHandle
 from tests.harness import START_MS, A, B, C, World, chain, of
 
 AT_ONCE = Recovery(max_retries=0)
