@@ -62,9 +62,11 @@ class Clock:
         return self.now_ms
 
 
-def service_on(store: Store, slot: str = "bench") -> Standby:
+def service_on(store: Store, instance: str = "bench") -> Standby:
     """The door on a store, with a ticking clock."""
-    service = Standby(Core(store, slot=slot, clock=Clock(), draw=lambda: 500), Settings(policy=POLICY))
+    service = Standby(
+        Core(store, instance=instance, clock=Clock(), entropy=lambda: 500), Settings(policy=POLICY)
+    )
     service.observe(PROFILES)
     return service
 
@@ -176,8 +178,8 @@ def on_disk(folder: Path, calls: int) -> list[Figure]:
     ]
 
 
-def _worker(path: str, slot: str, commits: int, results: Any) -> None:
-    service = service_on(SQLiteStore(path), slot)
+def _worker(path: str, instance: str, commits: int, results: Any) -> None:
+    service = service_on(SQLiteStore(path), instance)
     run = answered(service)
     times = []
     for _ in range(commits):
@@ -224,7 +226,9 @@ def folds(folder: Path, turns: int) -> list[Figure]:
     clock = Clock()
     services = []
     for n in range(32):
-        service = Standby(Core(store, slot=f"r{n}", clock=clock, draw=lambda: 500), Settings(policy=POLICY))
+        service = Standby(
+            Core(store, instance=f"r{n}", clock=clock, entropy=lambda: 500), Settings(policy=POLICY)
+        )
         services.append(service)
     services[0].observe(PROFILES)
     for n in range(turns):

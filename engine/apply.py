@@ -39,7 +39,7 @@ def check_stamp(view: View, commit_runtime: str, epoch: int, at_ms: int, fact: o
     runtime = view.runtimes.get(commit_runtime)
     known = 0 if runtime is None else runtime.epoch
     if isinstance(fact, RuntimeStarted):
-        if fact.slot != commit_runtime or fact.epoch != epoch or epoch != known + 1:
+        if fact.instance != commit_runtime or fact.epoch != epoch or epoch != known + 1:
             raise Refused(f"runtime {commit_runtime} cannot start epoch {epoch} after epoch {known}")
         return
     if epoch != known or runtime is None:
@@ -96,6 +96,6 @@ def _settle(view: View, commit: Commit) -> None:
     while settled and (len(settled) > TURNS_KEPT or settled[0][0] < commit.at_ms - TURN_KEPT_MS):
         view.turns.drop(settled.popleft()[1])
     if len(view.runtimes) > RUNTIMES_KEPT:
-        for slot, runtime in list(view.runtimes.items()):
+        for instance, runtime in list(view.runtimes.items()):
             if runtime.at_ms < commit.at_ms - RUNTIME_KEPT_MS:
-                del view.runtimes[slot]
+                del view.runtimes[instance]

@@ -30,7 +30,7 @@ class _Image(msgspec.Struct, array_like=True):
     policy_at: int
     policies: list[tuple[int, Policy]]
     order: dict[str, tuple[str, ...]]
-    stock: dict[str, tuple[str, ...]]
+    known_profiles: dict[str, tuple[str, ...]]
     profiles: dict[str, Health]
     runtimes: dict[str, Runtime]
     sessions: dict[str, msgspec.Raw]
@@ -58,7 +58,7 @@ def dump(view: View) -> bytes:
         view.policy_at,
         sorted(view.policies.items()),
         view.order,
-        view.stock,
+        view.known_profiles,
         dict(view.profiles),
         dict(view.runtimes),
         _raw(view.sessions.everything()),
@@ -83,7 +83,7 @@ def load(row: CheckpointRow) -> View | None:
     view = View()
     view.position, view.hash = image.position, row.hash
     view.policy_at, view.policies = image.policy_at, dict(image.policies)
-    view.order, view.stock = image.order, image.stock
+    view.order, view.known_profiles = image.order, image.known_profiles
     view.profiles.update(image.profiles)
     view.runtimes.update(image.runtimes)
     view.sessions = LazyTable(Session, image.sessions, _session_decoder.decode)

@@ -11,7 +11,7 @@ from typing import Any
 
 from standby.engine.fold import TURN_FACTS, admission, fold
 from standby.engine.turn import Turn
-from standby.engine.view import Reading, View
+from standby.engine.view import Readable, View
 from standby.events.commit import Stamp
 from standby.events.decisions import Decision, NoticeDue
 from standby.events.vocabulary import KeptBecause
@@ -21,7 +21,7 @@ from standby.projections.sessions import Session
 from standby.projections.tables import Overlay
 
 
-class Draft(Reading):
+class Draft(Readable):
     """A view with changes of its own; `decisions` grows as `plan` goes."""
 
     def __init__(self, view: View, stamp: Stamp) -> None:
@@ -30,7 +30,7 @@ class Draft(Reading):
         self.policy_at = view.policy_at
         self.policies = view.policies
         self.order = view.order
-        self.stock = view.stock
+        self.known_profiles = view.known_profiles
         self.profiles: Overlay[Health] = Overlay(view.profiles)
         self.sessions: Overlay[Session] = Overlay(view.sessions)
         self.runtimes: Overlay[Runtime] = Overlay(view.runtimes)
@@ -62,7 +62,7 @@ class Draft(Reading):
         self.runtimes.settle()
         self.turns.settle()
         view.policy_at, view.policies = self.policy_at, self.policies
-        view.order, view.stock = self.order, self.stock
+        view.order, view.known_profiles = self.order, self.known_profiles
 
     def turn(self, key: str) -> Turn:
         """A turn that is known to exist."""

@@ -11,7 +11,7 @@ from typing import Any
 from standby.engine import turn as turns
 from standby.engine.machine import DECISIONS, MOVES, TERMINAL
 from standby.engine.turn import Turn
-from standby.engine.view import Reading
+from standby.engine.view import Readable
 from standby.events import decisions as d
 from standby.events import facts as f
 from standby.events.commit import Stamp
@@ -94,7 +94,7 @@ def _turn_fact(kind: type) -> Fold:
     tag, folded, reports = _TAGS[kind], _TURN_FOLDS[kind], kind in _REPORTS
     owns = kind in (f.TurnRequested, f.TurnTakenOver)
 
-    def fold_fact(view: Reading, fact: Any, stamp: Stamp) -> None:
+    def fold_fact(view: Readable, fact: Any, stamp: Stamp) -> None:
         turn = view.turns.edit(fact.turn)
         if kind is f.TurnRequested:
             turn.policy = view.policy_at
@@ -115,7 +115,7 @@ def _turn_decision(kind: type) -> Fold:
     """Fold a decision about a turn: one that the table does not allow is refused."""
     tag, folded = _TAGS[kind], _TURN_FOLDS[kind]
 
-    def fold_decision(view: Reading, decision: Any, stamp: Stamp) -> None:
+    def fold_decision(view: Readable, decision: Any, stamp: Stamp) -> None:
         turn = view.turns.edit(decision.turn)
         move = MOVES.get((turn.state, tag))
         if move is None or (move.guard is not None and not move.guard(turn, decision)):
@@ -132,7 +132,7 @@ _MOVING: dict[type, Fold] = {
 }
 
 
-def _requested(view: Reading, event: f.TurnRequested, stamp: Stamp) -> None:
+def _requested(view: Readable, event: f.TurnRequested, stamp: Stamp) -> None:
     _MOVING[f.TurnRequested](view, event, stamp)
     session = view.sessions.edit(event.session)
     session.turn, session.agent = event.turn, event.agent
@@ -143,22 +143,22 @@ def _requested(view: Reading, event: f.TurnRequested, stamp: Stamp) -> None:
     session.chosen_live = False
 
 
-def _selected(view: Reading, event: f.ModelSelected, stamp: Stamp) -> None:
+def _selected(view: Readable, event: f.ModelSelected, stamp: Stamp) -> None:
     session = view.sessions.edit(event.session)
     turn = view.turns.get(session.turn) if session.turn else None
     sessions.fold_selected(session, event, turn is not None and turn.state not in TERMINAL)
 
 
-def _pinned(view: Reading, event: f.ProfilePinned, stamp: Stamp) -> None:
+def _pinned(view: Readable, event: f.ProfilePinned, stamp: Stamp) -> None:
     if event.agent:
         view.sessions.edit(event.session).agent = event.agent
 
 
-def _runtime_started(view: Reading, event: f.RuntimeStarted, stamp: Stamp) -> None:
-    runtimes.fold_start(view.runtimes.edit(event.slot), event.epoch)
+def _runtime_started(view: Readable, event: f.RuntimeStarted, stamp: Stamp) -> None:
+    runtimes.fold_start(view.runtimes.edit(event.instance), event.epoch)
 
 
-def _policy_adopted(view: Reading, event: f.PolicyAdopted, stamp: Stamp) -> None:
+def _policy_adopted(view: Readable, event: f.PolicyAdopted, stamp: Stamp) -> None:
     position = view.position + 1
     turns_now = (view.turns.get(key) for key in view.turns.keys_now())
     kept = {turn.policy for turn in turns_now if turn is not None}
@@ -167,20 +167,20 @@ def _policy_adopted(view: Reading, event: f.PolicyAdopted, stamp: Stamp) -> None
     view.policy_at = position
 
 
-def _profiles_observed(view: Reading, event: f.ProfilesObserved, stamp: Stamp) -> None:
+def _profiles_observed(view: Readable, event: f.ProfilesObserved, stamp: Stamp) -> None:
     seen = {profile.alias: profile for profile in event.profiles}
     for alias in view.profiles.keys_now():
         if alias not in seen:
             view.profiles.edit(alias).observed = None
-    stock: dict[str, tuple[str, ...]] = {}
+    known_profiles: dict[str, tuple[str, ...]] = {}
     for alias, profile in seen.items():
         view.profiles.edit(alias).observed = profile
-        stock[profile.provider] = (*stock.get(profile.provider, ()), alias)
-    view.stock = stock
+        known_profiles[profile.provider] = (*known_profiles.get(profile.provider, ()), alias)
+    view.known_profiles = known_profiles
     view.order = dict(event.order)
 
 
-def _credential_removed(view: Reading, event: f.CredentialRemoved, stamp: Stamp) -> None:
+def _credential_removed(view: Readable, event: f.CredentialRemoved, stamp: Stamp) -> None:
     known = view.profiles.get(event.profile)
     if known is None or known.observed is None:
         return
@@ -189,47 +189,47 @@ def _credential_removed(view: Reading, event: f.CredentialRemoved, stamp: Stamp)
         return
     provider = known.observed.provider
     view.profiles.edit(event.profile).observed = None
-    left = tuple(alias for alias in view.stock.get(provider, ()) if alias != event.profile)
-    view.stock = {**view.stock, provider: left}
+    left = tuple(alias for alias in view.known_profiles.get(provider, ()) if alias != event.profile)
+    view.known_profiles = {**view.known_profiles, provider: left}
     view.order = {
         key: tuple(alias for alias in order if alias != event.profile) for key, order in view.order.items()
     }
 
 
-def _check_admitted(view: Reading, event: d.CheckAdmitted, stamp: Stamp) -> None:
-    turns.fold_check(view.turns.edit(event.turn), event, stamp.at_ms)
+def _probe_admitted(view: Readable, event: d.ProbeAdmitted, stamp: Stamp) -> None:
+    turns.fold_probe(view.turns.edit(event.turn), event, stamp.at_ms)
     if event.primary:
-        runtimes.fold_check(view.runtimes.edit(stamp.runtime), event.provider, stamp.at_ms)
+        runtimes.fold_probe(view.runtimes.edit(stamp.runtime), event.provider, stamp.at_ms)
 
 
-def _answered(view: Reading, event: d.TurnAnswered, stamp: Stamp) -> None:
+def _answered(view: Readable, event: d.TurnAnswered, stamp: Stamp) -> None:
     _MOVING[d.TurnAnswered](view, event, stamp)
     if event.profile:
         health.fold_use(view.profiles.edit(event.profile), event.model, event.evidence_ms, stamp.at_ms)
 
 
-def _kept(view: Reading, event: d.ReportKept, stamp: Stamp) -> None:
+def _kept(view: Readable, event: d.ReportKept, stamp: Stamp) -> None:
     if event.succeeded and event.profile:
         health.fold_use(view.profiles.edit(event.profile), event.model, event.evidence_ms, stamp.at_ms)
 
 
-def _writer_admitted(view: Reading, event: f.WriterAdmitted, stamp: Stamp) -> None:
+def _writer_admitted(view: Readable, event: f.WriterAdmitted, stamp: Stamp) -> None:
     if view.turns.get(event.turn) is not None:
         view.turns.edit(event.turn).unannounced = False
 
 
-def _event_recorded(view: Reading, event: f.TranscriptEventRecorded, stamp: Stamp) -> None:
+def _event_recorded(view: Readable, event: f.TranscriptEventRecorded, stamp: Stamp) -> None:
     if view.turns.get(event.turn) is not None:
         view.turns.edit(event.turn).divider = None
 
 
-def _notice_due(view: Reading, event: d.NoticeDue, stamp: Stamp) -> None:
+def _notice_due(view: Readable, event: d.NoticeDue, stamp: Stamp) -> None:
     sessions.fold_notice(view.sessions.edit(event.session), event)
     if view.turns.get(event.turn) is not None:
         view.turns.edit(event.turn).divider = event if event.divider else None
 
 
-def _nothing(view: Reading, event: Any, stamp: Stamp) -> None:
+def _nothing(view: Readable, event: Any, stamp: Stamp) -> None:
     """The event is history only."""
 
 
@@ -252,7 +252,7 @@ _FOLDS: dict[type, Fold] = {
     f.CompactionCompleted: lambda view, e, _: sessions.fold_compaction(view.sessions.edit(e.session), e),
     d.TurnAnswered: _answered,
     d.ReportKept: _kept,
-    d.CheckAdmitted: _check_admitted,
+    d.ProbeAdmitted: _probe_admitted,
     d.BlockSet: lambda view, e, s: health.fold_block_set(view.profiles.edit(e.profile), e, s.at_ms),
     d.BlockCleared: lambda view, e, _: health.fold_block_cleared(view.profiles.edit(e.profile), e),
     d.SkipMarked: lambda view, e, s: sessions.fold_mark(
@@ -266,12 +266,12 @@ _FOLDS: dict[type, Fold] = {
         view.sessions.edit(e.session), e, s.runtime, s.epoch
     ),
     d.StickyEnded: lambda view, e, s: sessions.fold_sticky_ended(
-        view.sessions.edit(e.session), e.slot or s.runtime
+        view.sessions.edit(e.session), e.instance or s.runtime
     ),
     d.NoticeDue: _notice_due,
 }
 
 
-def fold(view: Reading, event: Any, stamp: Stamp) -> None:
+def fold(view: Readable, event: Any, stamp: Stamp) -> None:
     """Fold one event into a view or draft."""
     _FOLDS[type(event)](view, event, stamp)

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 from standby.engine.turn import Turn
 
 
-class Row(NamedTuple):
+class TransitionRow(NamedTuple):
     """One row: in `source`, `event` leads to `dest` if `guard` (a name in `guards`) allows it."""
 
     source: str
@@ -48,60 +48,60 @@ class Row(NamedTuple):
     guard: str = ""
 
 
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[TransitionRow, ...] = (
     # A turn comes into being and its chain is planned.
-    Row("new", "turn_requested", "open"),
-    Row("open", "chain_planned", "choosing"),
+    TransitionRow("new", "turn_requested", "open"),
+    TransitionRow("open", "chain_planned", "choosing"),
     # At the crossroads: pass a candidate over, go on to another, call, wait, repair, or give up.
-    Row("choosing", "candidate_skipped", "choosing", "at_the_candidate"),
-    Row("choosing", "chain_advanced", "choosing", "another_candidate"),
-    Row("choosing", "chain_reordered", "choosing", "same_candidates"),
-    Row("choosing", "attempt_started", "calling", "may_be_tried"),
-    Row("choosing", "retry_scheduled", "waiting", "next_retry"),
-    Row("choosing", "repair_ordered", "repairing"),
-    Row("choosing", "turn_failed", "failed"),
+    TransitionRow("choosing", "candidate_skipped", "choosing", "at_the_candidate"),
+    TransitionRow("choosing", "chain_advanced", "choosing", "another_candidate"),
+    TransitionRow("choosing", "chain_reordered", "choosing", "same_candidates"),
+    TransitionRow("choosing", "attempt_started", "calling", "may_be_tried"),
+    TransitionRow("choosing", "retry_scheduled", "waiting", "next_retry"),
+    TransitionRow("choosing", "repair_ordered", "repairing"),
+    TransitionRow("choosing", "turn_failed", "failed"),
     # A call is under way.
-    Row("calling", "effects_begun", "calling", "of_this_attempt"),
-    Row("calling", "response_completed", "calling", "of_this_attempt"),
-    Row("calling", "runtime_recovering", "calling", "of_this_attempt"),
-    Row("calling", "no_progress_seen", "doubting", "of_this_attempt"),
-    Row("calling", "call_succeeded", "served", "of_this_attempt"),
-    Row("calling", "call_failed", "judging", "of_this_attempt"),
-    Row("calling", "call_unknown", "judging", "of_this_attempt"),
-    Row("calling", "live_switch_requested", "choosing", "of_this_attempt"),
-    Row("calling", "turn_taken_over", "orphaned"),
-    Row("calling", "turn_cancelled", "stopping"),
-    Row("calling", "deadline_passed", "stopping"),
+    TransitionRow("calling", "effects_begun", "calling", "of_this_attempt"),
+    TransitionRow("calling", "response_completed", "calling", "of_this_attempt"),
+    TransitionRow("calling", "runtime_recovering", "calling", "of_this_attempt"),
+    TransitionRow("calling", "no_progress_seen", "doubting", "of_this_attempt"),
+    TransitionRow("calling", "call_succeeded", "served", "of_this_attempt"),
+    TransitionRow("calling", "call_failed", "judging", "of_this_attempt"),
+    TransitionRow("calling", "call_unknown", "judging", "of_this_attempt"),
+    TransitionRow("calling", "live_switch_requested", "choosing", "of_this_attempt"),
+    TransitionRow("calling", "turn_taken_over", "orphaned"),
+    TransitionRow("calling", "turn_cancelled", "stopping"),
+    TransitionRow("calling", "deadline_passed", "stopping"),
     # A breaker asks whether the run ends: the attempt goes on, or the turn stops.
-    Row("doubting", "doubt_dismissed", "calling", "of_this_attempt"),
-    Row("doubting", "turn_failed", "failed"),
+    TransitionRow("doubting", "doubt_dismissed", "calling", "of_this_attempt"),
+    TransitionRow("doubting", "turn_failed", "failed"),
     # The same, but its owner changed and nobody here saw the call.
-    Row("orphaned", "effects_begun", "orphaned", "of_this_attempt"),
-    Row("orphaned", "response_completed", "orphaned", "of_this_attempt"),
-    Row("orphaned", "call_succeeded", "served", "of_this_attempt"),
-    Row("orphaned", "call_failed", "judging", "of_this_attempt"),
-    Row("orphaned", "call_unknown", "judging", "of_this_attempt"),
-    Row("orphaned", "live_switch_requested", "choosing", "of_this_attempt"),
-    Row("orphaned", "turn_taken_over", "orphaned"),
-    Row("orphaned", "turn_cancelled", "stopping"),
-    Row("orphaned", "deadline_passed", "stopping"),
+    TransitionRow("orphaned", "effects_begun", "orphaned", "of_this_attempt"),
+    TransitionRow("orphaned", "response_completed", "orphaned", "of_this_attempt"),
+    TransitionRow("orphaned", "call_succeeded", "served", "of_this_attempt"),
+    TransitionRow("orphaned", "call_failed", "judging", "of_this_attempt"),
+    TransitionRow("orphaned", "call_unknown", "judging", "of_this_attempt"),
+    TransitionRow("orphaned", "live_switch_requested", "choosing", "of_this_attempt"),
+    TransitionRow("orphaned", "turn_taken_over", "orphaned"),
+    TransitionRow("orphaned", "turn_cancelled", "stopping"),
+    TransitionRow("orphaned", "deadline_passed", "stopping"),
     # A failed call is read, whatever follows: the turn chooses again, or ends from there.
-    Row("judging", "failure_classified", "choosing", "of_this_attempt"),
+    TransitionRow("judging", "failure_classified", "choosing", "of_this_attempt"),
     # Waits and repairs end by a fact; another runtime may wait in the owner's place.
-    Row("waiting", "wait_ended", "choosing"),
-    Row("waiting", "turn_taken_over", "waiting"),
-    Row("waiting", "turn_cancelled", "stopping"),
-    Row("waiting", "deadline_passed", "stopping"),
-    Row("repairing", "repair_finished", "choosing"),
-    Row("repairing", "turn_taken_over", "repairing"),
-    Row("repairing", "turn_cancelled", "stopping"),
-    Row("repairing", "deadline_passed", "stopping"),
+    TransitionRow("waiting", "wait_ended", "choosing"),
+    TransitionRow("waiting", "turn_taken_over", "waiting"),
+    TransitionRow("waiting", "turn_cancelled", "stopping"),
+    TransitionRow("waiting", "deadline_passed", "stopping"),
+    TransitionRow("repairing", "repair_finished", "choosing"),
+    TransitionRow("repairing", "turn_taken_over", "repairing"),
+    TransitionRow("repairing", "turn_cancelled", "stopping"),
+    TransitionRow("repairing", "deadline_passed", "stopping"),
     # The ends.
-    Row("served", "turn_answered", "answered", "of_this_attempt"),
-    Row("served", "repair_ordered", "repairing"),
-    Row("served", "failure_classified", "choosing", "of_this_attempt"),
-    Row("served", "turn_failed", "failed"),
-    Row("stopping", "turn_failed", "failed"),
+    TransitionRow("served", "turn_answered", "answered", "of_this_attempt"),
+    TransitionRow("served", "repair_ordered", "repairing"),
+    TransitionRow("served", "failure_classified", "choosing", "of_this_attempt"),
+    TransitionRow("served", "turn_failed", "failed"),
+    TransitionRow("stopping", "turn_failed", "failed"),
 )
 
 RESTING = frozenset({"new", "calling", "orphaned", "waiting", "repairing", "answered", "failed"})
@@ -209,11 +209,11 @@ def _condition(name: str) -> Callable[[Any], bool]:
     return allowed
 
 
-def _states(rows: tuple[Row, ...]) -> tuple[str, ...]:
+def _states(rows: tuple[TransitionRow, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(state for row in rows for state in (row.source, row.dest)))
 
 
-def _build(rows: tuple[Row, ...]) -> Any:
+def _build(rows: tuple[TransitionRow, ...]) -> Any:
     from transitions import Machine
 
     return Machine(
@@ -255,7 +255,7 @@ MOVES = _compile(machine)
 """(state, event) -> Move: the table as it runs."""
 
 
-def _check(rows: tuple[Row, ...], moves: dict[tuple[str, str], Move]) -> None:
+def _check(rows: tuple[TransitionRow, ...], moves: dict[tuple[str, str], Move]) -> None:
     """What must hold of the table whatever rows are added."""
     for row in rows:
         resting = row.source in RESTING

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from standby.engine.apply import LOGIC, check_stamp
-from standby.engine.decide.after_failure import judge
+from standby.engine.decide.after_failure import after_failure
 from standby.engine.decide.chain import plan_chain
 from standby.engine.decide.cooldowns import block, clear, observe_quota
 from standby.engine.decide.ending import fail
-from standby.engine.decide.failure import blame_for, verdict_of
+from standby.engine.decide.failure import blame_for, failure_of
 from standby.engine.decide.next_call import advance, again, choose
 from standby.engine.decide.notices import announce
 from standby.engine.decide.repairs import incomplete, repaired
@@ -51,7 +51,7 @@ _CALLS = (f.CallSucceeded, f.CallFailed, f.CallUnknown, f.LiveSwitchRequested)
 _REPORTS = (*_CALLS, f.ResponseCompleted, f.EffectsBegun, f.RuntimeRecovering, f.NoProgressSeen)
 
 
-def needless(view: View, fact: f.Fact, stamp: Stamp) -> bool:
+def is_noop(view: View, fact: f.Fact, stamp: Stamp) -> bool:
     """Whether this fact is in the log already, or asks for what is the case: then no commit is made.
 
     The same report twice is one commit. A wait that is not over, a cancel of a settled turn and a repeated
@@ -207,7 +207,7 @@ def _on_failed(draft: Draft, fact: f.CallFailed | f.CallUnknown) -> None:
     if _kept(draft, fact):
         return
     _, policy, ruleset = _of(draft, fact.turn)
-    judge(draft, fact, policy, ruleset)
+    after_failure(draft, fact, policy, ruleset)
 
 
 def _on_report(draft: Draft, fact: f.ResponseCompleted | f.EffectsBegun) -> None:
@@ -304,9 +304,9 @@ def _kept(draft: Draft, fact: Any) -> bool:
     reason = None
     succeeded = isinstance(fact, f.CallSucceeded)
     if isinstance(fact, f.CallFailed):
-        verdict = verdict_of(fact, policy, ruleset, draft.stamp.at_ms)
-        reason = verdict.reason
-        block(draft, policy, ruleset, blame_for(verdict, attempt, leads_on=len(turn.candidates) > 1))
+        failure = failure_of(fact, policy, ruleset, draft.stamp.at_ms)
+        reason = failure.reason
+        block(draft, policy, ruleset, blame_for(failure, attempt, leads_on=len(turn.candidates) > 1))
     elif succeeded:
         clear(draft, attempt.profile, attempt.model, fact.started_ms)
     draft.emit(

@@ -92,8 +92,8 @@ class Ruleset(msgspec.Struct, frozen=True, kw_only=True):
 
     sticky_idle_ms: int = 10 * MINUTE
     sticky_cap_ms: int = 30 * MINUTE
-    check_interval_ms: int = 30 * SECOND
-    check_margin_ms: int = 2 * MINUTE
+    probe_interval_ms: int = 30 * SECOND
+    probe_margin_ms: int = 2 * MINUTE
     skip_ttl_ms: tuple[int, int] = (SECOND, 10 * MINUTE)
     allowance_ms: int = 90 * SECOND
     """How long an attempt may go without progress before a breaker can end it, where the host says nothing."""

@@ -33,7 +33,7 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True):
     """Alias of the auth profile; "" when the provider has none."""
     timeout_ms: int | None = None
     continuation: bool = False
-    check: bool = False
+    probe: bool = False
     finalize: bool = False
     """Offer no tools: only the final answer to finished work is owed (REC-14)."""
     harness: str = ""
@@ -124,7 +124,7 @@ def step_of(key: str, turn: Turn) -> Step:
             profile=last.profile,
             timeout_ms=last.timeout_ms,
             continuation=last.continuation,
-            check=last.check,
+            probe=last.probe,
             finalize=last.finalize,
             harness=turn.request.harness if turn.request else "",
             allowance_ms=last.allowance_ms,

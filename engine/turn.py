@@ -13,9 +13,9 @@ from standby.events.decisions import (
     ChainAdvanced,
     ChainPlanned,
     ChainReordered,
-    CheckAdmitted,
     FailureClassified,
     NoticeDue,
+    ProbeAdmitted,
     RepairOrdered,
     ReportKept,
     RetryScheduled,
@@ -55,7 +55,7 @@ class Attempt(msgspec.Struct, gc=False, frozen=True):
     model: str
     profile: str
     started_ms: int
-    check: bool = False
+    probe: bool = False
     continuation: bool = False
     timeout_ms: int | None = None
     finalize: bool = False
@@ -110,7 +110,7 @@ class Turn(msgspec.Struct, gc=False):
     skips: tuple[Skip, ...] = ()
     used: frozenset[tuple[str, str]] = frozenset()
     """(model, profile) pairs that are used up in this turn (OURS-11)."""
-    checked: frozenset[str] = frozenset()
+    probed: frozenset[str] = frozenset()
     """Providers whose one transient check was consumed (PROBE-5)."""
 
     retries: int = 0
@@ -283,7 +283,7 @@ def fold_started(turn: Turn, event: AttemptStarted, at_ms: int) -> None:
             event.model,
             event.profile,
             at_ms,
-            event.check,
+            event.probe,
             event.continuation,
             event.timeout_ms,
             event.finalize,
@@ -300,12 +300,12 @@ def fold_classified(turn: Turn, event: FailureClassified, at_ms: int) -> None:
     )
     if turn.outage_ms is None:
         turn.outage_ms = at_ms
-    if event.check_returned:
-        turn.checked -= {turn.provider}
+    if event.probe_returned:
+        turn.probed -= {turn.provider}
 
 
-def fold_check(turn: Turn, event: CheckAdmitted, at_ms: int) -> None:
-    turn.checked |= {event.provider}
+def fold_probe(turn: Turn, event: ProbeAdmitted, at_ms: int) -> None:
+    turn.probed |= {event.provider}
 
 
 def fold_retry(turn: Turn, event: RetryScheduled, at_ms: int) -> None:

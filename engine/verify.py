@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from standby.engine.apply import adopt
-from standby.engine.plan import decide, needless
+from standby.engine.plan import decide, is_noop
 from standby.engine.view import View
 from standby.events.codec import decode, encode, link, shape_of
 from standby.events.commit import SHAPE, Commit
@@ -28,8 +28,8 @@ from standby.events.facts import (
     SubjectErased,
     TurnRequested,
 )
-from standby.events.names import Aside
-from standby.events.store import START, CheckpointRow, Head, Row
+from standby.events.names import SideEntry
+from standby.events.store import START, CheckpointRow, Head, StoredRow
 
 
 class Report(msgspec.Struct, kw_only=True):
@@ -61,7 +61,7 @@ def check_commit(view: View, commit: Commit) -> None:
     where = view.position + 1
     stamp = commit.stamp()
     try:
-        if needless(view, commit.fact, stamp):
+        if is_noop(view, commit.fact, stamp):
             raise Refused(f"position {where} repeats what the log already says", where)
         draft = decide(view, commit.fact, stamp)
     except LogTooNew:
@@ -91,10 +91,10 @@ def _say(value: object) -> str:
 
 
 def verify(
-    rows: Iterable[Row],
+    rows: Iterable[StoredRow],
     *,
-    aside: Callable[[str], Aside | None] | None = None,
-    asides: Iterable[Aside] = (),
+    side_entry: Callable[[str], SideEntry | None] | None = None,
+    side_entries: Iterable[SideEntry] = (),
     checkpoint: CheckpointRow | None = None,
     encode_view: Callable[[View], bytes] | None = None,
     head: Head | None = None,
@@ -149,9 +149,9 @@ def verify(
                 "its tail was cut off",
                 previous.position + 1,
             )
-        if aside is not None:
-            words.check(report, aside)
-        _check_asides(asides)
+        if side_entry is not None:
+            words.check(report, side_entry)
+        _check_side_entries(side_entries)
     except LogTooNew:
         raise
     except (DamagedLog, Refused, StandbyError) as error:
@@ -164,7 +164,7 @@ def verify(
 
 def _check_row(
     view: View,
-    row: Row,
+    row: StoredRow,
     previous: Head,
     report: Report,
     words: "_Words",
@@ -214,33 +214,33 @@ class _Words:
             for profile in fact.profiles:
                 self._names.setdefault(profile.alias, position)
 
-    def check(self, report: Report, aside: Callable[[str], Aside | None]) -> None:
+    def check(self, report: Report, side_entry: Callable[[str], SideEntry | None]) -> None:
         """Each is there and is what it was, or was erased on purpose."""
         for alias, position in self._names.items():
             if alias not in self._erased:
-                self._found(position, alias, "name", aside(alias))
+                self._found(position, alias, "name", side_entry(alias))
         for position, alias, session in self._texts:
-            found = aside(alias)
+            found = side_entry(alias)
             if found is None and session in self._erased:
                 report.not_provable.append(position)
             else:
                 self._found(position, alias, "text", found)
 
     @staticmethod
-    def _found(position: int, alias: str, what: str, found: Aside | None) -> None:
+    def _found(position: int, alias: str, what: str, found: SideEntry | None) -> None:
         if found is None:
             raise DamagedLog(f"position {position}: its {what} {alias} is missing and was not erased", position)
         if not found.intact():
             raise DamagedLog(f"position {position}: its {what} {alias} was altered", position)
 
 
-def _check_asides(asides: Iterable[Aside]) -> None:
-    for aside in asides:
-        if not aside.intact():
-            raise DamagedLog(f"the side-table text of {aside.alias} was altered")
+def _check_side_entries(side_entries: Iterable[SideEntry]) -> None:
+    for side_entry in side_entries:
+        if not side_entry.intact():
+            raise DamagedLog(f"the side-table text of {side_entry.alias} was altered")
 
 
-def _check_checkpoint(checkpoint: CheckpointRow, row: Row, expected: bytes) -> None:
+def _check_checkpoint(checkpoint: CheckpointRow, row: StoredRow, expected: bytes) -> None:
     if checkpoint.hash != row.hash or checkpoint.body != expected:
         raise DamagedLog(
             f"the checkpoint at position {row.position} is not what the log gives; delete it with "

@@ -15,7 +15,7 @@ from standby.projections.sessions import Session
 from standby.projections.tables import Editable, LazyTable, Table
 
 
-class Reading:
+class Readable:
     """What can be asked of a view or a draft."""
 
     position: int
@@ -24,7 +24,7 @@ class Reading:
     policies: dict[int, Policy]
     order: dict[str, tuple[str, ...]]
     """Stored order of profile aliases by provider."""
-    stock: dict[str, tuple[str, ...]]
+    known_profiles: dict[str, tuple[str, ...]]
     """Known profile aliases by provider, in stored order."""
     profiles: Editable[Health]
     sessions: Editable[Session]
@@ -45,7 +45,7 @@ class Reading:
         return found is not None and found.epoch == epoch
 
 
-class View(Reading):
+class View(Readable):
     """The live state of a log at `position`."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class View(Reading):
         self.policy_at = 0
         self.policies = {}
         self.order = {}
-        self.stock = {}
+        self.known_profiles = {}
         self.profiles: Table[Health] = Table(Health)
         self.sessions: LazyTable[Session] = LazyTable(Session)
         self.runtimes: Table[Runtime] = Table(Runtime)

@@ -10,7 +10,7 @@ from hashlib import sha256
 import msgspec
 
 from standby.events.commit import SHAPE, Commit
-from standby.events.errors import BadReport, DamagedLog, LogTooNew
+from standby.events.errors import BadReport, DamagedLog, LogTooNew, LogTooOld
 from standby.events.facts import Fact
 from standby.events.upcasters import upcast
 
@@ -27,13 +27,15 @@ _decoder = msgspec.json.Decoder(Commit)
 
 
 class _Shape(msgspec.Struct):
-    shape: int = 1
+    shape: int = SHAPE
+    draw: int | None = None
+    """Only commits of the first version have it."""
 
 
 _shape_decoder = msgspec.json.Decoder(_Shape)
 
 
-def settled(fact: Fact) -> Fact:
+def canonical(fact: Fact) -> Fact:
     """The fact as it will be read again: every value of its declared type, plain words as enum members.
 
     What is decided about a fact must be decided about what is stored, and what cannot be read again must never
@@ -62,7 +64,7 @@ def decode(body: bytes, position: int | None = None) -> Commit:
     """The commit in `body`, brought to the present shape.
 
     Raises:
-        LogTooNew: it was written in a newer shape.
+        LogTooNew, LogTooOld: it was written in a shape that this version does not know.
         DamagedLog: it is no commit in any known shape; `position` is named.
     """
     try:
@@ -77,7 +79,12 @@ def decode(body: bytes, position: int | None = None) -> Commit:
 def _decode_old(body: bytes, position: int | None, error: Exception | None) -> Commit:
     where = "commit" if position is None else f"position {position}"
     try:
-        shape = _shape_decoder.decode(body).shape
+        found = _shape_decoder.decode(body)
+        if found.draw is not None:
+            raise LogTooOld(
+                f"{where} was written by the first version of standby; read this log with standby 0.1.0"
+            )
+        shape = found.shape
         if shape > SHAPE:
             raise LogTooNew(
                 f"{where} is of shape {shape}, this version reads shapes up to {SHAPE}; "

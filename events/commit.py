@@ -5,8 +5,8 @@ import msgspec
 from standby.events.decisions import Decision
 from standby.events.facts import Fact
 
-SHAPE = 1
-"""Number of the storage format; raised when an old commit needs an upcaster to be read."""
+SHAPE = 2
+"""Number of the storage format; raised when a field is added or an old commit needs an upcaster to be read."""
 
 
 class Stamp(msgspec.Struct, gc=False, frozen=True, forbid_unknown_fields=True):
@@ -20,7 +20,7 @@ class Stamp(msgspec.Struct, gc=False, frozen=True, forbid_unknown_fields=True):
     """
 
     at_ms: int
-    draw: int
+    entropy: int
     runtime: str
     epoch: int
 
@@ -31,11 +31,11 @@ class Commit(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, forbid_u
     at_ms: int
     runtime: str
     epoch: int
-    draw: int
+    entropy: int
     fact: Fact
     decisions: tuple[Decision, ...] = ()
-    shape: int = 1
+    shape: int = SHAPE
 
     def stamp(self) -> Stamp:
         """The circumstances in which the decisions were made."""
-        return Stamp(self.at_ms, self.draw, self.runtime, self.epoch)
+        return Stamp(self.at_ms, self.entropy, self.runtime, self.epoch)

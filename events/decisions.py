@@ -76,7 +76,7 @@ class AttemptStarted(_Decision, tag="attempt_started", frozen=True, kw_only=True
     model: str
     profile: str = ""
     """Alias of the auth profile; "" when the provider has none."""
-    check: bool = False
+    probe: bool = False
     """A recorded check of a profile that is blocked (PROBE)."""
     continuation: bool = False
     """The saved transcript is continued; the request is not replayed (REC-6)."""
@@ -105,7 +105,7 @@ class FailureClassified(_Decision, tag="failure_classified", frozen=True, kw_onl
     status: int | None = None
     replayable: bool = True
     """Whether anything may be replayed after this attempt (REC-8)."""
-    check_returned: bool = False
+    probe_returned: bool = False
     """The attempt was a check and its provider may be checked once more in this turn (PROBE-5)."""
 
 
@@ -223,7 +223,7 @@ class BlockSet(_Decision, tag="block_set", frozen=True, kw_only=True):
     counter: str = ""
     """Name of the counter that `count` is the new value of."""
     count: int = 0
-    anew: bool = False
+    restarted: bool = False
     """The failure window had passed: every other counter of the profile is gone (COOL-5)."""
     ours: bool = False
     """Our own cooldown, not the provider's (OURS-8)."""
@@ -241,7 +241,7 @@ class BlockCleared(_Decision, tag="block_cleared", frozen=True, kw_only=True):
     reason: Failure | None = None
 
 
-class CheckAdmitted(_Decision, tag="check_admitted", frozen=True, kw_only=True):
+class ProbeAdmitted(_Decision, tag="probe_admitted", frozen=True, kw_only=True):
     """A blocked profile may be checked once, on the provider's throttle (PROBE-2 to PROBE-5)."""
 
     turn: str
@@ -311,7 +311,7 @@ class StickyEnded(_Decision, tag="sticky_ended", frozen=True, kw_only=True):
 
     session: str
     model: str
-    slot: str = ""
+    instance: str = ""
     """Runtime slot whose fallback it is; "" for the one that writes."""
 
 
@@ -352,7 +352,7 @@ Decision = (
     | ReportKept
     | BlockSet
     | BlockCleared
-    | CheckAdmitted
+    | ProbeAdmitted
     | SkipMarked
     | PinSet
     | PinCleared

@@ -9,6 +9,7 @@
     │   ├── DamagedLog               bytes, hash or shape are not what they were (names the position)
     │   ├── ForeignFile              the file is not a standby log
     │   ├── LogTooNew                written by a newer format or logic than this version knows
+    │   ├── LogTooOld                written by a version whose format is no longer read
     │   └── LogBusy                  another process held the write lock for too long
     ├── RuntimeEnded                 this runtime's slot was started again elsewhere
     ├── Refused                      the turn machine or a re-decision does not allow this commit
@@ -63,6 +64,10 @@ class ForeignFile(LogError):
 
 class LogTooNew(LogError):
     """The log was written by a newer format or decision logic; it was not touched."""
+
+
+class LogTooOld(LogError):
+    """The log was written by a version whose format is no longer read; it was not touched."""
 
 
 class LogBusy(LogError):

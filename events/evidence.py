@@ -51,7 +51,7 @@ class Evidence(
     waits: tuple[StatedWait, ...] = ()
     origin: Origin = Origin.PROVIDER
     stage: Stage = Stage.PROMPT
-    table: str = ""
+    table: int = 0
     """Version of the classification tables that `hits` were taken with."""
     text: str = ""
     """Salted digest of the kept text in the side table; "" when none was kept."""
@@ -61,7 +61,7 @@ class Evidence(
     """The status was read from a text or a body; no status field gave it (CLS-8, CLS-29)."""
     tokens: tuple[str, ...] = ()
     """Further structured codes and types of the reply, squashed (lower case, letters and digits only)."""
-    asked: int | None = None
+    request_tokens: int | None = None
     """Tokens that the request had, where the refusal of an oversized one says so (CHAIN-8)."""
 
 

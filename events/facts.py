@@ -45,7 +45,7 @@ class _Value(
 class RuntimeStarted(_Fact, tag="runtime_started", frozen=True, kw_only=True):
     """A process began to write as `slot`; whatever was process-local to the slot ends (design point 6)."""
 
-    slot: str
+    instance: str
     epoch: int
 
 

@@ -14,7 +14,7 @@ KINDS = {"session": "s", "profile": "p", "text": "t", "owner": "o"}
 """Kinds of side-table entries and the letter that their aliases begin with."""
 
 
-class Aside(NamedTuple):
+class SideEntry(NamedTuple):
     """One entry of the side table.
 
     `subject` is the alias whose erasure takes this entry along; a name is its own subject.

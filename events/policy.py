@@ -64,7 +64,7 @@ class Stickiness(_Part, frozen=True, kw_only=True):
     cap_ms: int | None = None
 
 
-class Checks(_Part, frozen=True, kw_only=True):
+class Probes(_Part, frozen=True, kw_only=True):
     """Throttle and margin of checks on a provider whose profiles all cool (PROBE-3)."""
 
     interval_ms: int | None = None
@@ -106,7 +106,7 @@ class Policy(_Part, frozen=True, kw_only=True):
     """Short names of models, each for one `provider/model`."""
     recovery: Recovery = Recovery()
     stickiness: Stickiness = Stickiness()
-    checks: Checks = Checks()
+    probes: Probes = Probes()
     skip_ttl_ms: int = 0
     """How long an auth failure of a fallback is remembered; 0 is off (SKIP-1)."""
     shared_markers: bool = False

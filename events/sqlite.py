@@ -15,14 +15,14 @@ from pathlib import Path
 from threading import RLock
 
 from standby.events.codec import link
-from standby.events.errors import BadInput, DamagedLog, ForeignFile, LogBusy, LogError, LogTooNew
-from standby.events.names import Aside
-from standby.events.store import START, CheckpointRow, Head, Row
+from standby.events.errors import BadInput, DamagedLog, ForeignFile, LogBusy, LogError, LogTooNew, LogTooOld
+from standby.events.names import SideEntry
+from standby.events.store import START, CheckpointRow, Head, StoredRow
 
 APPLICATION_ID = 0x53544259
 """`STBY` in the header of the file."""
 
-FORMAT = 1
+FORMAT = 2
 """Number of the file format (`user_version`)."""
 
 _MAGIC = b"SQLite format 3\0"
@@ -33,7 +33,7 @@ _KEEP_CHECKPOINTS = 2
 _TAIL = (
     "SELECT position, CAST(body AS BLOB), CAST(hash AS BLOB) FROM commits WHERE position > ? ORDER BY position"
 )
-_ASIDE = "SELECT alias, kind, subject, salt, text FROM asides"
+_SIDE_ENTRY = "SELECT alias, kind, subject, salt, text FROM side_entries"
 
 
 _OPENING = RLock()
@@ -45,33 +45,33 @@ class _SQLiteTransaction:
         self._connection = connection
         self._head: Head | None = None
 
-    def tail(self, after: int) -> Iterator[Row]:
+    def tail(self, after: int) -> Iterator[StoredRow]:
         return map(
-            Row._make,
+            StoredRow._make,
             self._connection.execute(
                 _TAIL,
                 (after,),
             ),
         )
 
-    def append(self, body: bytes) -> Row:
+    def append(self, body: bytes) -> StoredRow:
         last = self._head or _head(self._connection)
-        row = Row(last.position + 1, body, link(last.hash, body))
+        row = StoredRow(last.position + 1, body, link(last.hash, body))
         self._connection.execute("INSERT INTO commits VALUES (?, ?, ?)", row)
         self._head = Head(row.position, row.hash)
         return row
 
     def alias(self, kind: str, text: str) -> str | None:
         found = self._connection.execute(
-            "SELECT alias FROM asides WHERE kind = ? AND text = ? AND kind <> 'text'", (kind, text)
+            "SELECT alias FROM side_entries WHERE kind = ? AND text = ? AND kind <> 'text'", (kind, text)
         ).fetchone()
         return None if found is None else str(found[0])
 
-    def put_aside(self, aside: Aside) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO asides VALUES (?, ?, ?, ?, ?)", aside)
+    def put_side_entry(self, side_entry: SideEntry) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO side_entries VALUES (?, ?, ?, ?, ?)", side_entry)
 
     def erase(self, subject: str) -> int:
-        return self._connection.execute("DELETE FROM asides WHERE subject = ?", (subject,)).rowcount
+        return self._connection.execute("DELETE FROM side_entries WHERE subject = ?", (subject,)).rowcount
 
 
 class SQLiteStore:
@@ -83,7 +83,8 @@ class SQLiteStore:
         timeout_s: how long a writer waits for the lock.
 
     Raises:
-        ForeignFile, LogTooNew, DamagedLog: the file is not a log that this version can use; it was not touched.
+        ForeignFile, LogTooNew, LogTooOld, DamagedLog: the file is no log that this version can use; it was not
+            touched.
     """
 
     def __init__(
@@ -114,8 +115,8 @@ class SQLiteStore:
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             if version == 0:
                 _create(self._connection, self.path)
-            elif version > FORMAT:
-                raise _too_new(self.path, version)
+            elif version != FORMAT:
+                raise _other_format(self.path, version)
             _refuse_triggers(self._connection, self.path)
             _write_ahead(self._connection, timeout_s)
             self._connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[synchronous]}")
@@ -173,7 +174,7 @@ class SQLiteStore:
         with self._lock, _clear_errors(self.path):
             return _head(self._connection)
 
-    def read(self, after: int = 0) -> Iterator[Row]:
+    def read(self, after: int = 0) -> Iterator[StoredRow]:
         # A connection of its own: on the writing one a transaction that may still be rolled back would show.
         position = after
         try:
@@ -186,7 +187,7 @@ class SQLiteStore:
                 (after,),
             ):
                 position = row[0]
-                yield Row._make(row)
+                yield StoredRow._make(row)
         except sqlite3.DatabaseError as error:
             raise DamagedLog(
                 f"{self.path} cannot be read after position {position}: {error}; "
@@ -196,15 +197,15 @@ class SQLiteStore:
         finally:
             connection.close()
 
-    def aside(self, alias: str) -> Aside | None:
+    def side_entry(self, alias: str) -> SideEntry | None:
         with self._lock, _clear_errors(self.path):
-            found = self._connection.execute(f"{_ASIDE} WHERE alias = ?", (alias,)).fetchone()
-        return None if found is None else Aside._make(found)
+            found = self._connection.execute(f"{_SIDE_ENTRY} WHERE alias = ?", (alias,)).fetchone()
+        return None if found is None else SideEntry._make(found)
 
-    def asides(self) -> Iterator[Aside]:
+    def side_entries(self) -> Iterator[SideEntry]:
         with self._lock, _clear_errors(self.path):
-            found = self._connection.execute(f"{_ASIDE} ORDER BY alias").fetchall()
-        return map(Aside._make, found)
+            found = self._connection.execute(f"{_SIDE_ENTRY} ORDER BY alias").fetchall()
+        return map(SideEntry._make, found)
 
     def checkpoint(self) -> CheckpointRow | None:
         with self._lock, _clear_errors(self.path):
@@ -286,8 +287,8 @@ def _inspect(path: Path) -> bool:
         raise DamagedLog(f"{path} cannot be opened as a log: {error}") from error
     if application != APPLICATION_ID:
         raise ForeignFile(f"{path} is an SQLite file of another program; it was not touched")
-    if version > FORMAT:
-        raise _too_new(path, version)
+    if version not in (0, FORMAT):
+        raise _other_format(path, version)
     return False
 
 
@@ -311,7 +312,12 @@ def _connect(path: Path, mode: str, timeout_s: float = 5.0) -> sqlite3.Connectio
     return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=timeout_s)
 
 
-def _too_new(path: Path, version: int) -> LogTooNew:
+def _other_format(path: Path, version: int) -> LogTooNew | LogTooOld:
+    if version < FORMAT:
+        return LogTooOld(
+            f"{path} was written by the first version of standby (format {version}); read it "
+            "with standby 0.1.0. The file was not touched"
+        )
     return LogTooNew(
         f"{path} has format {version}, this version of standby knows formats up to {FORMAT}; "
         "use a newer standby. The file was not touched"
@@ -356,14 +362,14 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
     database.table("commits").create(
         {"position": int, "body": bytes, "hash": bytes}, pk="position", not_null={"body", "hash"}
     )
-    asides = database.table("asides")
-    asides.create(
+    side_entries = database.table("side_entries")
+    side_entries.create(
         {"alias": str, "kind": str, "subject": str, "salt": bytes, "text": str},
         pk="alias",
         not_null={"kind", "subject", "salt", "text"},
     )
-    asides.create_index(["kind", "text"])
-    asides.create_index(["subject"])
+    side_entries.create_index(["kind", "text"])
+    side_entries.create_index(["subject"])
     database.table("checkpoints").create(
         {"position": int, "hash": bytes, "version": str, "body": bytes},
         pk="position",

@@ -16,10 +16,10 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from standby.events.codec import GENESIS
-from standby.events.names import Aside
+from standby.events.names import SideEntry
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """A stored commit."""
 
     position: int
@@ -50,16 +50,16 @@ class CheckpointRow(NamedTuple):
 class Transaction(Protocol):
     """What may be done under the write lock."""
 
-    def tail(self, after: int) -> Iterable[Row]:
+    def tail(self, after: int) -> Iterable[StoredRow]:
         """Every row after position `after`, those appended in this transaction included."""
 
-    def append(self, body: bytes) -> Row:
+    def append(self, body: bytes) -> StoredRow:
         """Add a commit at the next position and link it to its predecessor."""
 
     def alias(self, kind: str, text: str) -> str | None:
         """The alias under which a name is known, or None."""
 
-    def put_aside(self, aside: Aside) -> None:
+    def put_side_entry(self, side_entry: SideEntry) -> None:
         """Write a side-table entry, together with the commits of this transaction."""
 
     def erase(self, subject: str) -> int:
@@ -79,13 +79,13 @@ class Store(Protocol):
     def head(self) -> Head:
         """The last position and hash."""
 
-    def read(self, after: int = 0) -> Iterator[Row]:
+    def read(self, after: int = 0) -> Iterator[StoredRow]:
         """Committed rows after a position, in order."""
 
-    def aside(self, alias: str) -> Aside | None:
+    def side_entry(self, alias: str) -> SideEntry | None:
         """The side-table entry of an alias, or None if there is none (any more)."""
 
-    def asides(self) -> Iterator[Aside]:
+    def side_entries(self) -> Iterator[SideEntry]:
         """Every side-table entry."""
 
     def checkpoint(self) -> CheckpointRow | None:

@@ -164,7 +164,7 @@ class SkipBecause(StrEnum):
     """Why a candidate was passed over without a call."""
 
     COOLDOWN = "cooldown"
-    CHECKED_ALREADY = "checked_already"
+    PROBED_ALREADY = "probed_already"
     """Its provider had its one transient check in this turn (PROBE-5)."""
     AUTH = "auth"
     """All its profiles failed persistently (PROBE-6)."""

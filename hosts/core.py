@@ -18,9 +18,9 @@ from typing import Self
 from standby.engine.apply import adopt, apply
 from standby.engine.checkpoint import VERSION, dump, load
 from standby.engine.machine import TERMINAL
-from standby.engine.plan import decide, needless
+from standby.engine.plan import decide, is_noop
 from standby.engine.view import View
-from standby.events.codec import COMMIT_LIMIT, decode, encode, link, settled
+from standby.events.codec import COMMIT_LIMIT, canonical, decode, encode, link
 from standby.events.commit import Commit, Stamp
 from standby.events.errors import BadReport, DamagedLog
 from standby.events.facts import (
@@ -33,10 +33,10 @@ from standby.events.facts import (
     TurnTakenOver,
 )
 from standby.events.memory import MemoryStore
-from standby.events.names import SALT_BYTES, Aside, alias_for
+from standby.events.names import SALT_BYTES, SideEntry, alias_for
 from standby.events.policy import Policy
 from standby.events.sqlite import SQLiteStore
-from standby.events.store import CheckpointRow, Row, Store, Transaction
+from standby.events.store import CheckpointRow, Store, StoredRow, Transaction
 
 CLOCK_SLACK_MS = 60_000
 """How far a clock may fall back before the runtime goes on in a new epoch; less is waited out."""
@@ -50,7 +50,7 @@ def wall_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _draw() -> int:
+def _entropy() -> int:
     return random.getrandbits(32)
 
 
@@ -61,7 +61,7 @@ def open_store(where: str | Path, *, synchronous: str = "full", create: bool = T
     return SQLiteStore(where, synchronous=synchronous, create=create)
 
 
-def fold_row(view: View, row: Row) -> Commit:
+def fold_row(view: View, row: StoredRow) -> Commit:
     """Check a stored row against its predecessor and fold it.
 
     Raises:
@@ -137,11 +137,11 @@ class Group:
             if self._own is not None:
                 core.transaction = None
                 if kind is not None:
-                    core.distrust()
+                    core.invalidate()
                 try:
                     self._own.__exit__(kind, error, trace)
                 except BaseException:
-                    core.distrust()
+                    core.invalidate()
                     raise
                 made, core.made = core.made, made
         finally:
@@ -165,15 +165,15 @@ class Core:
         self,
         store: Store,
         *,
-        slot: str | None = None,
+        instance: str | None = None,
         clock: Callable[[], int] = wall_clock,
-        draw: Callable[[], int] = _draw,
+        entropy: Callable[[], int] = _entropy,
         salt: Callable[[], bytes] = lambda: secrets.token_bytes(SALT_BYTES),
     ) -> None:
         self.store = store
-        self.slot = slot or f"r-{secrets.token_hex(6)}"
+        self.instance = instance or f"r-{secrets.token_hex(6)}"
         self.clock = clock
-        self._draw = draw
+        self._entropy = entropy
         self._salt = salt
         self.lock = RLock()
         self.transaction: Transaction | None = None
@@ -195,11 +195,11 @@ class Core:
     def start(self) -> None:
         """Begin to write as this slot; whatever wrote as it before is ended."""
         with self.group() as transaction:
-            runtime = self.view.runtimes.get(self.slot)
+            runtime = self.view.runtimes.get(self.instance)
             self.epoch = (runtime.epoch if runtime else 0) + 1
-            self._append(transaction, RuntimeStarted(slot=self.slot, epoch=self.epoch))
+            self._append(transaction, RuntimeStarted(instance=self.instance, epoch=self.epoch))
 
-    def submit(self, fact: Fact, asides: Iterable[Aside] = ()) -> Commit | None:
+    def submit(self, fact: Fact, side_entries: Iterable[SideEntry] = ()) -> Commit | None:
         """Commit a fact and the decisions that follow from it.
 
         Returns:
@@ -210,8 +210,8 @@ class Core:
             RuntimeEnded: the slot was started again elsewhere.
         """
         with self.group() as transaction:
-            for aside in asides:
-                transaction.put_aside(aside)
+            for side_entry in side_entries:
+                transaction.put_side_entry(side_entry)
             return self._append(transaction, fact)
 
     def group(self) -> "Group":
@@ -233,7 +233,7 @@ class Core:
             raise
         return transaction
 
-    def distrust(self) -> None:
+    def invalidate(self) -> None:
         """A transaction failed: whatever it added to the view or to the known names was not written."""
         self._stale = self._stale or self._wrote
         self._aliases.clear()
@@ -260,19 +260,19 @@ class Core:
 
     def _append(self, transaction: Transaction, fact: Fact) -> Commit | None:
         view = self.view
-        fact = settled(fact)
+        fact = canonical(fact)
         at_ms = self.clock()
-        runtime = view.runtimes.get(self.slot)
+        runtime = view.runtimes.get(self.instance)
         if runtime is not None and not isinstance(fact, RuntimeStarted):
             if runtime.epoch == self.epoch and runtime.at_ms - at_ms > CLOCK_SLACK_MS:
                 self._begin_again(transaction)
             else:
                 at_ms = max(at_ms, runtime.at_ms)
-        stamp = Stamp(at_ms, self._draw(), self.slot, self.epoch)
-        if needless(view, fact, stamp):
+        stamp = Stamp(at_ms, self._entropy(), self.instance, self.epoch)
+        if is_noop(view, fact, stamp):
             return None
         draft = decide(view, fact, stamp)
-        commit = Commit(at_ms, self.slot, self.epoch, stamp.draw, fact, tuple(draft.decisions))
+        commit = Commit(at_ms, self.instance, self.epoch, stamp.entropy, fact, tuple(draft.decisions))
         body = encode(commit)
         if len(body) > COMMIT_LIMIT:
             raise BadReport(
@@ -292,9 +292,9 @@ class Core:
 
         Moments never fall within one runtime, so in the old epoch time would stand still for as long.
         """
-        old = (self.slot, self.epoch)
+        old = (self.instance, self.epoch)
         self.epoch += 1
-        self._append(transaction, RuntimeStarted(slot=self.slot, epoch=self.epoch))
+        self._append(transaction, RuntimeStarted(instance=self.instance, epoch=self.epoch))
         view = self.view
         for key in sorted(view.turns.keys_now()):
             turn = view.turns.get(key)
@@ -315,14 +315,14 @@ class Core:
         if alias is None:
             salt = self._salt()
             alias = alias_for(kind, salt, name)
-            transaction.put_aside(Aside(alias, kind, alias, salt, name))
+            transaction.put_side_entry(SideEntry(alias, kind, alias, salt, name))
         self._aliases[kind, name] = alias
         return alias
 
-    def text_aside(self, text: str, subject: str) -> Aside:
+    def text_entry(self, text: str, subject: str) -> SideEntry:
         """A side-table entry for a text that goes when `subject` is erased."""
         salt = self._salt()
-        return Aside(alias_for("text", salt, text, subject), "text", subject, salt, text)
+        return SideEntry(alias_for("text", salt, text, subject), "text", subject, salt, text)
 
     def known_alias(self, kind: str, name: str) -> str | None:
         """The alias of a name, or None if the log does not know it."""
@@ -331,13 +331,13 @@ class Core:
 
     def name_of(self, alias: str) -> str:
         """The name behind an alias; the alias itself when it was erased."""
-        aside = self.store.aside(alias) if alias else None
-        return alias if aside is None else aside.text
+        side_entry = self.store.side_entry(alias) if alias else None
+        return alias if side_entry is None else side_entry.text
 
     def text_of(self, alias: str) -> str:
         """A kept text, or "" when there is none (any more)."""
-        aside = self.store.aside(alias) if alias else None
-        return "" if aside is None else aside.text
+        side_entry = self.store.side_entry(alias) if alias else None
+        return "" if side_entry is None else side_entry.text
 
     # ---- configuration -------------------------------------------------------------------------------------
 
@@ -360,7 +360,9 @@ class Core:
                 if health.observed is not None
             }
             same = known == {p.alias: p for p in profiles} and self.view.order == fact.order
-            stocked = [alias for stock in self.view.stock.values() for alias in stock]
+            stocked = [
+                alias for known_profiles in self.view.known_profiles.values() for alias in known_profiles
+            ]
             if same and sorted(stocked) == sorted(known):
                 return False
             return self._append(transaction, fact) is not None

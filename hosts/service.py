@@ -24,7 +24,7 @@ import msgspec
 from standby.engine.decide.profiles import manages_itself
 from standby.engine.decide.selection import configured
 from standby.engine.texts.notices import FallbackNote, fallback_note
-from standby.engine.texts.status import Status, status_of
+from standby.engine.texts.status import SessionStatus, status_of
 from standby.events import facts as f
 from standby.events.errors import BadInput, BadPolicy, BadReport
 from standby.events.policy import Policy
@@ -50,10 +50,10 @@ def open(
     policy: "str | Path | Settings | Policy | None" = None,
     *,
     profiles: Profiles | None = None,
-    slot: str | None = None,
+    instance: str | None = None,
     synchronous: str | None = None,
     clock: Callable[[], int] = wall_clock,
-    draw: Callable[[], int] | None = None,
+    entropy: Callable[[], int] | None = None,
 ) -> "Standby":
     """Open a log and begin to decide on it.
 
@@ -78,7 +78,9 @@ def open(
     if isinstance(where, str | Path):
         where = open_store(where, synchronous=synchronous or (settings.synchronous if settings else "full"))
     core = (
-        Core(where, slot=slot, clock=clock) if draw is None else Core(where, slot=slot, clock=clock, draw=draw)
+        Core(where, instance=instance, clock=clock)
+        if entropy is None
+        else Core(where, instance=instance, clock=clock, entropy=entropy)
     )
     service = Standby(core, settings)
     if profiles is not None:
@@ -235,7 +237,7 @@ class Standby:
             alias = self.core.alias("session", session_name(agent, session), transaction)
             self.core.submit(f.ModelSelected(session=alias, source=SelectionSource.USER, agent=agent))
 
-    def status(self, session: str, *, agent: str = "main") -> Status:
+    def status(self, session: str, *, agent: str = "main") -> SessionStatus:
         """The session's selected model and, where another one answers, which and why (LIVE-5)."""
         with self.core.group() as transaction:
             alias = transaction.alias("session", session_name(agent, session)) or ""

@@ -15,7 +15,7 @@ from standby.events import facts as f
 from standby.events.commit import Commit
 from standby.events.decisions import NoticeDue
 from standby.events.errors import BadReport
-from standby.events.names import Aside
+from standby.events.names import SideEntry
 from standby.events.vocabulary import Effects, Origin, Stage
 from standby.hosts.core import Core
 from standby.hosts.reports import Failed, Outcome, Succeeded, Switched, Unknown
@@ -114,9 +114,9 @@ class TurnHandle:
         outcome = _outcome(outcome)
         turn = self.state
         number = attempt if attempt is not None else turn.attempt
-        asides: tuple[Aside, ...] = ()
+        side_entries: tuple[SideEntry, ...] = ()
         if isinstance(outcome, Failed):
-            fact, asides = self._failure(turn, number, outcome)
+            fact, side_entries = self._failure(turn, number, outcome)
         elif isinstance(outcome, Succeeded):
             fact = f.CallSucceeded(
                 turn=self.id,
@@ -135,9 +135,9 @@ class TurnHandle:
             fact = f.LiveSwitchRequested(
                 turn=self.id, attempt=number, model=outcome.model, effects=outcome.effects
             )
-        return self._submit(fact, asides)
+        return self._submit(fact, side_entries)
 
-    def _failure(self, turn: Turn, number: int, outcome: Failed) -> tuple[f.Fact, tuple[Aside, ...]]:
+    def _failure(self, turn: Turn, number: int, outcome: Failed) -> tuple[f.Fact, tuple[SideEntry, ...]]:
         core = self._service.core
         earlier = next((r for r in turn.reports if isinstance(r, f.CallFailed) and r.attempt == number), None)
         received = int(outcome.received_ms or outcome.reply.received_ms)
@@ -157,12 +157,12 @@ class TurnHandle:
             reply, limit_bytes=self._service.evidence_bytes, secrets=outcome.secrets, extra_rows=rows
         )
         evidence = extracted.evidence
-        asides: tuple[Aside, ...] = ()
+        side_entries: tuple[SideEntry, ...] = ()
         if extracted.text and earlier and core.text_of(earlier.evidence.text) == extracted.text:
             evidence = msgspec.structs.replace(evidence, text=earlier.evidence.text)
         elif extracted.text:
-            aside = core.text_aside(extracted.text, turn.request.session if turn.request else "")
-            evidence, asides = msgspec.structs.replace(evidence, text=aside.alias), (aside,)
+            side_entry = core.text_entry(extracted.text, turn.request.session if turn.request else "")
+            evidence, side_entries = msgspec.structs.replace(evidence, text=side_entry.alias), (side_entry,)
         fact = f.CallFailed(
             turn=self.id,
             attempt=number,
@@ -180,7 +180,7 @@ class TurnHandle:
             receipts=outcome.receipts,
             bare=outcome.bare,
         )
-        return fact, asides
+        return fact, side_entries
 
     @staticmethod
     def _started(turn: Turn, number: int, given: int | None) -> int:
@@ -210,10 +210,10 @@ class TurnHandle:
         `secrets` are those that the call used, so that they are masked wherever the reply quotes them.
         """
         turn = self.state
-        fact, asides = self._failure(turn, turn.attempt, Failed(reply=reply, secrets=secrets))
+        fact, side_entries = self._failure(turn, turn.attempt, Failed(reply=reply, secrets=secrets))
         if isinstance(fact, f.CallFailed):
             self._submit(
-                f.RuntimeRecovering(turn=self.id, attempt=turn.attempt, evidence=fact.evidence), asides
+                f.RuntimeRecovering(turn=self.id, attempt=turn.attempt, evidence=fact.evidence), side_entries
             )
 
     def no_progress(self) -> Step:
@@ -245,8 +245,8 @@ class TurnHandle:
         """The deadline of the run has passed."""
         return self._submit(f.DeadlinePassed(turn=self.id))
 
-    def _submit(self, fact: f.Fact, asides: tuple[Aside, ...] = ()) -> Step:
-        self._keep(self._service.core.submit(fact, asides))
+    def _submit(self, fact: f.Fact, side_entries: tuple[SideEntry, ...] = ()) -> Step:
+        self._keep(self._service.core.submit(fact, side_entries))
         return self.step
 
     def _keep(self, commit: Commit | None) -> None:

@@ -13,7 +13,7 @@ from standby.events.facts import ObservedProfile, QuotaObserved
 from standby.events.vocabulary import BlockKind, Failure
 
 
-class Cell(msgspec.Struct, gc=False, frozen=True):
+class CooldownEntry(msgspec.Struct, gc=False, frozen=True):
     """One block of a profile."""
 
     model: str
@@ -33,7 +33,7 @@ class Health(msgspec.Struct, gc=False):
     """All that is known of one profile. `observed` is None when its credential is not there (any more)."""
 
     observed: ObservedProfile | None = None
-    cells: tuple[Cell, ...] = ()
+    cooldowns: tuple[CooldownEntry, ...] = ()
     counters: dict[str, int] = {}
     last_failure_ms: int | None = None
     last_used_ms: int = 0
@@ -47,67 +47,71 @@ class Health(msgspec.Struct, gc=False):
 _CAPACITY = frozenset({Failure.RATE_LIMIT, Failure.OVERLOADED})
 
 
-def enforced(health: Health, managed: bool) -> tuple[Cell, ...]:
+def enforced(health: Health, managed: bool) -> tuple[CooldownEntry, ...]:
     """The cells that count. Where the provider's own gateway manages capacity (`managed`), cooldowns for rate
     limits and overload do not, whoever set them; everything that routes or shows status asks here, so that
     both say the same (COOL-11, COOL-24)."""
     if not managed:
-        return health.cells
+        return health.cooldowns
     return tuple(
-        cell for cell in health.cells if cell.kind is not BlockKind.COOLDOWN or cell.reason not in _CAPACITY
+        entry
+        for entry in health.cooldowns
+        if entry.kind is not BlockKind.COOLDOWN or entry.reason not in _CAPACITY
     )
 
 
-def blocking(health: Health, model: str, now_ms: int, managed: bool = False) -> Cell | None:
+def blocking(health: Health, model: str, now_ms: int, managed: bool = False) -> CooldownEntry | None:
     """The cell that blocks `model` longest at `now_ms`, or None when the profile may be used.
 
     With `model=""` only blocks of the whole profile count.
     """
     longest = None
-    for cell in enforced(health, managed):
+    for entry in enforced(health, managed):
         if (
-            cell.until_ms > now_ms
-            and cell.covers(model)
-            and (longest is None or cell.until_ms > longest.until_ms)
+            entry.until_ms > now_ms
+            and entry.covers(model)
+            and (longest is None or entry.until_ms > longest.until_ms)
         ):
-            longest = cell
+            longest = entry
     return longest
 
 
-def cell_of(health: Health, model: str, reason: Failure, kind: BlockKind) -> Cell | None:
+def cooldown_of(health: Health, model: str, reason: Failure, kind: BlockKind) -> CooldownEntry | None:
     """The cell with exactly this scope."""
-    for cell in health.cells:
-        if cell.model == model and cell.reason is reason and cell.kind is kind:
-            return cell
+    for entry in health.cooldowns:
+        if entry.model == model and entry.reason is reason and entry.kind is kind:
+            return entry
     return None
 
 
 def fold_block_set(health: Health, event: BlockSet, at_ms: int) -> None:
     """A cell takes the decided deadline; expired cells are swept on the way."""
     kept = [
-        cell
-        for cell in health.cells
-        if cell.until_ms > at_ms
-        and not (cell.model == event.model and cell.reason is event.reason and cell.kind is event.kind)
+        entry
+        for entry in health.cooldowns
+        if entry.until_ms > at_ms
+        and not (entry.model == event.model and entry.reason is event.reason and entry.kind is event.kind)
     ]
-    kept.append(Cell(event.model, event.reason, event.kind, event.until_ms, event.evidence_ms, event.ours))
-    health.cells = tuple(kept)
+    kept.append(
+        CooldownEntry(event.model, event.reason, event.kind, event.until_ms, event.evidence_ms, event.ours)
+    )
+    health.cooldowns = tuple(kept)
     if event.counter:
         # A profile that had not failed for a whole window starts all its counters anew (COOL-5).
-        counters = {} if event.anew else health.counters
+        counters = {} if event.restarted else health.counters
         health.counters = {**counters, event.counter: event.count}
         health.last_failure_ms = at_ms
 
 
 def fold_block_cleared(health: Health, event: BlockCleared) -> None:
     """Cells that rest on no newer evidence go; without a reason the counters go too."""
-    health.cells = tuple(
-        cell
-        for cell in health.cells
+    health.cooldowns = tuple(
+        entry
+        for entry in health.cooldowns
         if not (
-            cell.covers(event.model)
-            and cell.evidence_ms <= event.evidence_ms
-            and (event.reason is None or cell.reason is event.reason)
+            entry.covers(event.model)
+            and entry.evidence_ms <= event.evidence_ms
+            and (event.reason is None or entry.reason is event.reason)
         )
     )
     if event.reason is None:
@@ -146,13 +150,15 @@ def documented_stats(health: Health, now_ms: int, managed: bool = False) -> dict
         (BlockKind.DISABLED, "disabledUntil", "disabledReason"),
         (BlockKind.WINDOW, "blockedUntil", "blockedReason"),
     ):
-        cells = [cell for cell in enforced(health, managed) if cell.kind is kind and cell.until_ms > now_ms]
-        if not cells:
+        cooldowns = [
+            entry for entry in enforced(health, managed) if entry.kind is kind and entry.until_ms > now_ms
+        ]
+        if not cooldowns:
             continue
-        longest = max(cells, key=lambda cell: cell.until_ms)
+        longest = max(cooldowns, key=lambda entry: entry.until_ms)
         stats[until] = longest.until_ms
         stats[reason] = "subscription_limit" if kind is BlockKind.WINDOW else longest.reason.value
-        models = {cell.model for cell in cells}
+        models = {entry.model for entry in cooldowns}
         if kind is BlockKind.COOLDOWN and len(models) == 1 and (model := models.pop()):
             stats["cooldownModel"] = model.partition("/")[2]
     return stats

@@ -6,7 +6,7 @@ in its present epoch and ends when the slot starts again. A commit of an ended e
 
 import msgspec
 
-CHECKS_KEPT = 256
+PROBES_KEPT = 256
 """Most providers whose last check a runtime remembers; the oldest goes first."""
 
 
@@ -16,19 +16,19 @@ class Runtime(msgspec.Struct, gc=False):
     epoch: int = 0
     at_ms: int = 0
     """Moment of its last commit: moments never fall within one runtime."""
-    checks: dict[str, int] = {}
+    probes: dict[str, int] = {}
     """When the primary of a provider was last checked in spite of its blocks (PROBE-3)."""
 
 
 def fold_start(runtime: Runtime, epoch: int) -> None:
     """The slot starts again: nothing of its former life is left."""
     runtime.epoch = epoch
-    runtime.checks = {}
+    runtime.probes = {}
 
 
-def fold_check(runtime: Runtime, provider: str, at_ms: int) -> None:
+def fold_probe(runtime: Runtime, provider: str, at_ms: int) -> None:
     """A check of the provider's primary was admitted."""
-    checks = {**runtime.checks, provider: at_ms}
-    if len(checks) > CHECKS_KEPT:
-        del checks[min(checks, key=lambda key: checks[key])]
-    runtime.checks = checks
+    probes = {**runtime.probes, provider: at_ms}
+    if len(probes) > PROBES_KEPT:
+        del probes[min(probes, key=lambda key: probes[key])]
+    runtime.probes = probes

@@ -25,7 +25,7 @@ from specs.catalogue import (
 )
 from specs.citations import Citations, read_code, read_tests
 from specs.machine_page import machine_page
-from specs.meanings import meanings_page
+from specs.rule_texts import meanings_page
 
 __all__ = ["coverage_page", "main", "problems_of", "status_of"]
 

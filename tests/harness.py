@@ -116,34 +116,34 @@ class World:
         *,
         order: Mapping[str, Sequence[str]] | None = None,
         store: Store | None = None,
-        slot: str = "main",
+        instance: str = "main",
         now_ms: int = START_MS,
-        draw: int = 500,
+        entropy: int = 500,
     ) -> None:
         self.now_ms = now_ms
-        self.draw = draw
+        self.entropy = entropy
         self.store = store or MemoryStore()
         self.policy = policy or chain(A, B)
-        self.service = self._open(slot, self.policy)
+        self.service = self._open(instance, self.policy)
         default = {"openai": ["openai:one"], "anthropic": ["anthropic:one"], "google": ["google:one"]}
         self.service.observe(default if profiles is None else profiles, order)
 
-    def _open(self, slot: str, policy: Policy | None) -> Standby:
-        core = Core(self.store, slot=slot, clock=lambda: self.now_ms, draw=lambda: self.draw)
+    def _open(self, instance: str, policy: Policy | None) -> Standby:
+        core = Core(self.store, instance=instance, clock=lambda: self.now_ms, entropy=lambda: self.entropy)
         return Standby(core, Settings(policy=policy) if policy is not None else None)
 
     @property
     def view(self) -> View:
         return self.service.core.view
 
-    def restart(self, slot: str = "main") -> World:
+    def restart(self, instance: str = "main") -> World:
         """The process ends and another one starts as the same slot (or another)."""
-        self.service = self._open(slot, None)
+        self.service = self._open(instance, None)
         return self
 
-    def other(self, slot: str = "other") -> Standby:
+    def other(self, instance: str = "other") -> Standby:
         """A second runtime on the same log."""
-        return self._open(slot, None)
+        return self._open(instance, None)
 
     def adopt(self, policy: Policy) -> None:
         with self.service.core.group() as transaction:
@@ -226,7 +226,9 @@ class World:
 
     def proved(self) -> Report:
         """The log verifies, and folding it again gives the live view."""
-        report = verify(self.store.read(), aside=self.store.aside, asides=self.store.asides())
+        report = verify(
+            self.store.read(), side_entry=self.store.side_entry, side_entries=self.store.side_entries()
+        )
         assert report.holds, report.problem
         view = View()
         for commit in self.commits():
@@ -243,11 +245,11 @@ def of(turn: TurnHandle, kind: type[Any]) -> list[Any]:
 class Given:
     """`given(*facts)`: a view in which these happened, one after the other, with all that followed."""
 
-    def __init__(self, *facts: f.Fact | tuple[int, f.Fact], draw: int = 500) -> None:
+    def __init__(self, *facts: f.Fact | tuple[int, f.Fact], entropy: int = 500) -> None:
         self.view = View()
         self.at_ms = START_MS
-        self.draw = draw
-        self._commit(f.RuntimeStarted(slot="main", epoch=1))
+        self.entropy = entropy
+        self._commit(f.RuntimeStarted(instance="main", epoch=1))
         for fact in facts:
             if isinstance(fact, tuple):
                 wait_ms, fact = fact
@@ -255,9 +257,9 @@ class Given:
             self._commit(fact)
 
     def _commit(self, fact: f.Fact) -> tuple[d.Decision, ...]:
-        stamp = Stamp(self.at_ms, self.draw, "main", 1)
+        stamp = Stamp(self.at_ms, self.entropy, "main", 1)
         decisions = plan(self.view, fact, stamp)
-        apply(self.view, Commit(stamp.at_ms, "main", 1, stamp.draw, fact, decisions))
+        apply(self.view, Commit(stamp.at_ms, "main", 1, stamp.entropy, fact, decisions))
         return decisions
 
     def when(self, fact: f.Fact, *, after_ms: int = 0) -> Then:
@@ -287,6 +289,6 @@ class Then:
         return self
 
 
-def given(*facts: f.Fact | tuple[int, f.Fact], draw: int = 500) -> Given:
+def given(*facts: f.Fact | tuple[int, f.Fact], entropy: int = 500) -> Given:
     """Start an example from facts; a pair is (milliseconds later, fact)."""
-    return Given(*facts, draw=draw)
+    return Given(*facts, entropy=entropy)

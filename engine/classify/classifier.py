@@ -73,7 +73,7 @@ class Reading(msgspec.Struct, gc=False, frozen=True, kw_only=True):
     """Somebody stopped the call on purpose; the provider did not fail (ADV-2)."""
     status: int | None = None
     """Status to show: the provider's own, else the one that the reason stands for (CLS-23)."""
-    table: str = TABLE
+    table: int = TABLE
 
 
 def status_of(reason: Failure) -> int | None:

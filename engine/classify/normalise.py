@@ -13,7 +13,7 @@ _QUOTES = str.maketrans({
 _SQUASH = re.compile(r"[\W_]+")
 
 
-def fold(text: str) -> str:
+def normalise(text: str) -> str:
     """Lower case, compatibility forms folded, plain quotes and dashes. Digits and punctuation stay."""
     if text.isascii():
         return text.lower()
@@ -23,4 +23,4 @@ def fold(text: str) -> str:
 @lru_cache(maxsize=4096)
 def squash(token: str) -> str:
     """A code or type without case and punctuation: `RATE_LIMIT_EXCEEDED` and `RateLimitExceeded` are one."""
-    return _SQUASH.sub("", fold(token))
+    return _SQUASH.sub("", normalise(token))

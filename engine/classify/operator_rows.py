@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterable
 
-from standby.engine.classify.normalise import fold, squash
-from standby.engine.classify.table_rows import Row
+from standby.engine.classify.normalise import normalise, squash
+from standby.engine.classify.table_rows import TableRow
 from standby.events.errors import BadPolicy
 from standby.events.evidence import OperatorRow
 from standby.events.vocabulary import Failure
@@ -32,7 +32,7 @@ def _problems(one: OperatorRow) -> Iterable[str]:
             yield f"{name} has {len(values)} entries, at most {_MAX_LITERALS} are allowed"
         if any(not value.strip() or len(value) > 200 for value in values):
             yield f"{name} has an entry that is empty or longer than 200 characters"
-    if any(len(fold(literal).strip()) < 3 for literal in one.text):
+    if any(len(normalise(literal).strip()) < 3 for literal in one.text):
         yield "text has a literal of fewer than 3 characters, which would match almost anything"
     if any(not squash(token) for token in (*one.codes, *one.types)):
         yield "a code or type has no letters or digits"
@@ -59,10 +59,10 @@ def check_operator_rows(rows: Iterable[OperatorRow], taken: Collection[str] = ()
         raise BadPolicy("classification rows cannot be used: " + "; ".join(problems))
 
 
-def compiled(one: OperatorRow) -> Row:
+def compiled(one: OperatorRow) -> TableRow:
     codes = tuple(squash(code) for code in one.codes)
     types = tuple(squash(name) for name in one.types)
-    return Row(
+    return TableRow(
         id=one.id,
         reason=one.reason,
         providers=tuple(name.strip().lower().replace("_", "-") for name in one.providers),

@@ -6,7 +6,7 @@ counts only for overload and the transient ones. What comes from OURS rows is ad
 """
 
 from standby.engine.classify.codes import TOKENS
-from standby.engine.classify.table_rows import Row, row
+from standby.engine.classify.table_rows import TableRow, row
 from standby.events.vocabulary import Failure, Origin
 
 F = Failure
@@ -175,4 +175,4 @@ ABORTS = (
     row("04.abort", None, origin=Origin.ABORT, flags="aborted", rule="ADV-2"),
 )
 
-ROWS: tuple[Row, ...] = (*ABORTS, *STATUSES, *PROSE)
+ROWS: tuple[TableRow, ...] = (*ABORTS, *STATUSES, *PROSE)

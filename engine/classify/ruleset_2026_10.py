@@ -11,7 +11,7 @@ nothing more specific was said (OURS-2).
 from standby.engine.classify.codes import TOKENS
 from standby.engine.classify.payment_402 import PAYMENT_402
 from standby.engine.classify.provider_rows import PROVIDERS
-from standby.engine.classify.table_rows import Row, row
+from standby.engine.classify.table_rows import TableRow, row
 from standby.events.vocabulary import Failure, Origin, RefusalKind
 
 F = Failure
@@ -405,6 +405,6 @@ GENERAL = (
     row("format.status", F.FORMAT, status=BAD, rule="CLS-3"),
 )
 
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[TableRow, ...] = (
     *ABORTS, *PAYMENT_402[:1], *REFUSALS, *PAYMENT_402[1:], *PROVIDERS, *CODES, *PROSE, *GENERAL,
 )  # fmt: skip

@@ -25,7 +25,7 @@ import msgspec
 from standby.events.vocabulary import Failure, Origin, RefusalKind
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class TableRow(msgspec.Struct, frozen=True, kw_only=True):
     """One decision row; see the module's text."""
 
     id: str
@@ -70,9 +70,9 @@ def row(
     kind: RefusalKind = RefusalKind.GENERIC,
     rule: str = "",
     seen: str = "",
-) -> Row:
+) -> TableRow:
     """A row, short to write: words are separated by spaces."""
-    return Row(
+    return TableRow(
         id=id,
         reason=reason,
         statuses=(status,) if isinstance(status, int) else tuple(status),
@@ -110,7 +110,7 @@ class Context(msgspec.Struct, gc=False):
 class Entry(msgspec.Struct):
     """A row of a table, with its matchers as sets."""
 
-    row: Row
+    row: TableRow
     number: int
     says: tuple[frozenset[str], ...]
     wanted: frozenset[str]
@@ -131,10 +131,10 @@ _FEW = 3
 """Up to so many statuses are a surer thing to file by than a phrase."""
 
 
-class Table:
+class RowTable:
     """Rows in order, filed by the surest thing that each asks for."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[TableRow]) -> None:
         self.rows = tuple(rows)
         self._by_said: dict[str, list[Entry]] = {}
         self._by_token: dict[str, list[Entry]] = {}
@@ -172,7 +172,7 @@ class Table:
         return [found[number] for number in sorted(found)]
 
 
-def _entry(one: Row, number: int) -> Entry:
+def _entry(one: TableRow, number: int) -> Entry:
     says = tuple(frozenset(entry.split("|")) for entry in one.says)
     return Entry(
         row=one,
@@ -211,7 +211,7 @@ def _is_match(one: Entry, context: Context) -> bool:
     return not one.guarded or _passes_guards(one.row, context)
 
 
-def _passes_guards(one: Row, context: Context) -> bool:
+def _passes_guards(one: TableRow, context: Context) -> bool:
     if one.soft is not None and one.soft is not context.soft:
         return False
     if one.bare and not context.bare:

@@ -12,11 +12,11 @@ import msgspec
 from standby.engine.classify import ruleset_2026_04, ruleset_2026_10
 from standby.engine.classify.operator_rows import check_operator_rows, compiled
 from standby.engine.classify.providers import FamilyFinder, families_containing, families_exact
-from standby.engine.classify.table_rows import Row, Table
+from standby.engine.classify.table_rows import RowTable, TableRow
 from standby.events.evidence import OperatorRow
 from standby.events.vocabulary import Failure
 
-TABLE = "1"
+TABLE = 1
 """Version of phrases, codes and rows together. A test pins their content to it: whoever changes a line that has
 been released gives the tables a new number."""
 
@@ -25,7 +25,7 @@ class RulesetTable(msgspec.Struct, frozen=True):
     """What a ruleset brings to classification, as values: rows and named strategies."""
 
     id: str
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     families: FamilyFinder
     """How provider ids are compared: whole, or by what they contain."""
     nothing: Failure
@@ -52,7 +52,7 @@ RULESETS = {table.id: table for table in (_2026_10, _2026_04)}
 
 
 @lru_cache(maxsize=32)
-def ruleset_table(ruleset: str, extra_rows: tuple[OperatorRow, ...] = ()) -> Table:
+def ruleset_table(ruleset: str, extra_rows: tuple[OperatorRow, ...] = ()) -> RowTable:
     """The compiled rows of a ruleset, operator rows in front.
 
     Raises:
@@ -60,7 +60,7 @@ def ruleset_table(ruleset: str, extra_rows: tuple[OperatorRow, ...] = ()) -> Tab
         BadPolicy: an operator row cannot be used.
     """
     check_rows(extra_rows)
-    return Table((*map(compiled, extra_rows), *RULESETS[ruleset].rows))
+    return RowTable((*map(compiled, extra_rows), *RULESETS[ruleset].rows))
 
 
 def check_rows(rows: tuple[OperatorRow, ...]) -> None:

@@ -8,7 +8,7 @@ something may have happened that must not happen twice.
 from standby.engine.decide.chain import reorder
 from standby.engine.decide.cooldowns import block, spared
 from standby.engine.decide.ending import fail
-from standby.engine.decide.failure import Verdict, blame_for, verdict_of
+from standby.engine.decide.failure import FailedCall, blame_for, failure_of
 from standby.engine.decide.next_call import advance, start, usable_now
 from standby.engine.decide.repairs import order_repair
 from standby.engine.decide.retry import finalize, next_try, retry
@@ -20,7 +20,7 @@ from standby.events.facts import CallFailed, CallUnknown
 from standby.events.policy import Policy
 from standby.events.vocabulary import Failure, Stage, TurnEnd
 
-_CHECK_RETURNED = frozenset(
+_PROBE_RETURNED = frozenset(
     {
         Failure.AUTH,
         Failure.AUTH_PERMANENT,
@@ -35,22 +35,22 @@ _CHECK_RETURNED = frozenset(
 checked once more in the turn (PROBE-5)."""
 
 
-def judge(draft: Draft, fact: CallFailed | CallUnknown, policy: Policy, ruleset: Ruleset) -> None:
+def after_failure(draft: Draft, fact: CallFailed | CallUnknown, policy: Policy, ruleset: Ruleset) -> None:
     """Decide what follows a failed call of a turn that it can move."""
     key = fact.turn
     turn = draft.turn(key)
     attempt = turn.attempts[-1]
-    verdict = verdict_of(fact, policy, ruleset, draft.stamp.at_ms)
-    course = ruleset.courses[verdict.reason]
-    reading = verdict.reading
+    failure = failure_of(fact, policy, ruleset, draft.stamp.at_ms)
+    course = ruleset.courses[failure.reason]
+    reading = failure.reading
     leads_on = course.health is HealthRule.TIMEOUT and _leads_on(draft, turn, policy, ruleset)
-    blame = blame_for(verdict, attempt, leads_on=leads_on)
+    blame = blame_for(failure, attempt, leads_on=leads_on)
     draft.emit(
         FailureClassified(
             rules=(
                 "OURS-5" if reading.row else "REC-8",
                 *reading.rules,
-                *spared(policy, ruleset, blame, verdict.selected_profile),
+                *spared(policy, ruleset, blame, failure.selected_profile),
             ),
             turn=key,
             attempt=attempt.attempt,
@@ -60,24 +60,24 @@ def judge(draft: Draft, fact: CallFailed | CallUnknown, policy: Policy, ruleset:
             also=reading.also_matched,
             retry_after_ms=reading.retry_after_ms,
             wait_source=reading.wait_source,
-            status=verdict.status,
+            status=failure.status,
             replayable=turn.replayable,
-            check_returned=attempt.check and verdict.reason in _CHECK_RETURNED,
+            probe_returned=attempt.probe and failure.reason in _PROBE_RETURNED,
         )
     )
     turn = draft.turn(key)
-    if course.health is not HealthRule.TIMEOUT or not _recovers(draft, turn, policy, ruleset, verdict):
+    if course.health is not HealthRule.TIMEOUT or not _recovers(draft, turn, policy, ruleset, failure):
         block(draft, policy, ruleset, blame)
-    _mark(draft, turn, policy, ruleset, attempt, verdict)
-    if isinstance(fact, CallFailed) and order_repair(draft, turn, fact, verdict):
+    _mark(draft, turn, policy, ruleset, attempt, failure)
+    if isinstance(fact, CallFailed) and order_repair(draft, turn, fact, failure):
         return
-    if not _surface(draft, turn, policy, ruleset, course, verdict):
-        _go_on(draft, turn, policy, ruleset, course, verdict)
+    if not _surface(draft, turn, policy, ruleset, course, failure):
+        _go_on(draft, turn, policy, ruleset, course, failure)
 
 
-def _recovers(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict: Verdict) -> bool:
+def _recovers(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, failure: FailedCall) -> bool:
     """Whether the same model is tried again: a timeout cools its profile only after that (COOL-10)."""
-    return _may_go_on(turn) and next_try(draft, turn, policy, ruleset, verdict) is not None
+    return _may_go_on(turn) and next_try(draft, turn, policy, ruleset, failure) is not None
 
 
 def _leads_on(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset) -> bool:
@@ -91,10 +91,10 @@ def _leads_on(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset) -> boo
 
 
 def _mark(
-    draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, attempt: Attempt, verdict: Verdict
+    draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, attempt: Attempt, failure: FailedCall
 ) -> None:
     """Remember that a fallback could not authenticate, where the policy wants that (SKIP-1, SKIP-2)."""
-    if not policy.skip_ttl_ms or verdict.reason not in (Failure.AUTH, Failure.AUTH_PERMANENT):
+    if not policy.skip_ttl_ms or failure.reason not in (Failure.AUTH, Failure.AUTH_PERMANENT):
         return
     if turn.request is None or attempt.model == turn.selected:
         return
@@ -107,21 +107,21 @@ def _mark(
             model=attempt.model,
             profile=attempt.profile,
             until_ms=draft.stamp.at_ms + ttl,
-            reason=verdict.reason,
+            reason=failure.reason,
         )
     )
 
 
 def _surface(
-    draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, course: Course, verdict: Verdict
+    draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, course: Course, failure: FailedCall
 ) -> bool:
     """End the turn where another try cannot help or must not be made."""
     key = _key(turn)
     owns = turn.request is not None and turn.request.owns_transport
-    if verdict.reason is Failure.REQUEST_SIZE_CEILING and owns:
+    if failure.reason is Failure.REQUEST_SIZE_CEILING and owns:
         # The refusal came past embedded recovery: another provider's quota may admit the request (ADV-7).
         return _refuse_unsafe(draft, turn, policy, ruleset, key, Budget.NONE)
-    if verdict.reading.aborted:
+    if failure.reading.aborted:
         # Somebody stopped the call on purpose: the provider did not fail, and nothing follows (ADV-2).
         fail(draft, key, policy, ruleset, TurnEnd.CANCELLED, ("ADV-2",))
         return True
@@ -154,36 +154,36 @@ def _key(turn: Turn) -> str:
 
 
 def _go_on(
-    draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, course: Course, verdict: Verdict
+    draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, course: Course, failure: FailedCall
 ) -> None:
     """Same model, other profile, next model: the first of them that is possible."""
     key = _key(turn)
-    if retry(draft, turn, policy, ruleset, verdict):
+    if retry(draft, turn, policy, ruleset, failure):
         return
-    if finalize(draft, turn, policy, ruleset, verdict):
+    if finalize(draft, turn, policy, ruleset, failure):
         return
     if not turn.replayable:
         fail(draft, key, policy, ruleset, TurnEnd.UNSAFE, ("REC-8",))
         return
-    if _rotate(draft, turn, policy, ruleset, course, verdict):
+    if _rotate(draft, turn, policy, ruleset, course, failure):
         return
-    if verdict.reason is Failure.CONTEXT_OVERFLOW and not turn.strict:
+    if failure.reason is Failure.CONTEXT_OVERFLOW and not turn.strict:
         reorder(draft, turn, policy)
-    rules = _advance_rules(course, verdict)
-    advance(draft, key, policy, ruleset, verdict.reason, rules)
+    rules = _advance_rules(course, failure)
+    advance(draft, key, policy, ruleset, failure.reason, rules)
 
 
 def _rotate(
-    draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, course: Course, verdict: Verdict
+    draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, course: Course, failure: FailedCall
 ) -> bool:
     """Go to another profile of the provider, as far as the course allows it (FLOW-1, REC-9, REC-17)."""
     fallback = len(turn.candidates) > 1
     if course.rotate is Rotation.NONE or (course.rotate is Rotation.ONE and fallback and turn.rotations):
         return False
-    if verdict.reason is Failure.MODEL_NOT_FOUND and verdict.reading.missing_model:
+    if failure.reason is Failure.MODEL_NOT_FOUND and failure.reading.missing_model:
         # The model is gone, whoever asks for it (FLOW-8).
         return False
-    if verdict.reason is Failure.TIMEOUT and verdict.stage is Stage.PROMPT and fallback:
+    if failure.reason is Failure.TIMEOUT and failure.stage is Stage.PROMPT and fallback:
         return False
     here = turn.attempts[-1]
     profile = usable_now(draft, turn, policy, ruleset, besides=here.profile)
@@ -194,9 +194,9 @@ def _rotate(
     return True
 
 
-def _advance_rules(course: Course, verdict: Verdict) -> tuple[str, ...]:
-    if verdict.reason is Failure.MODEL_NOT_FOUND and verdict.reading.missing_model:
+def _advance_rules(course: Course, failure: FailedCall) -> tuple[str, ...]:
+    if failure.reason is Failure.MODEL_NOT_FOUND and failure.reading.missing_model:
         return ("FLOW-8", "OBS-5", "ADV-1")
-    if verdict.reason is Failure.REQUEST_SIZE_CEILING:
+    if failure.reason is Failure.REQUEST_SIZE_CEILING:
         return ("ADV-7",)
     return ("FLOW-1", *course.rules)

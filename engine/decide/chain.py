@@ -11,7 +11,7 @@ from standby.engine.decide.selection import Selection
 from standby.engine.deciding import Draft
 from standby.engine.rulesets import Ruleset
 from standby.engine.turn import Turn
-from standby.engine.view import Reading
+from standby.engine.view import Readable
 from standby.events.decisions import Candidate, ChainReordered
 from standby.events.facts import CallFailed
 from standby.events.policy import Policy
@@ -68,7 +68,7 @@ def _first_of_each(wanted: list[Candidate]) -> list[Candidate]:
 
 
 def refusal_models(
-    view: Reading, turn: Turn, policy: Policy, ruleset: Ruleset, profile: str
+    view: Readable, turn: Turn, policy: Policy, ruleset: Ruleset, profile: str
 ) -> tuple[str, ...]:
     """Later candidates of the same provider, to which it may go inside the request when this model refuses.
 
@@ -119,7 +119,7 @@ def window_of(policy: Policy, model: str) -> int | None:
 def reorder(draft: Draft, turn: Turn, policy: Policy) -> None:
     """Put candidates that are known to be large enough ahead of the others (CHAIN-8)."""
     stated = next((report for report in reversed(turn.reports) if isinstance(report, CallFailed)), None)
-    needed = stated.evidence.asked if stated is not None else None
+    needed = stated.evidence.request_tokens if stated is not None else None
     if needed is None and turn.request is not None:
         # The provider gave no count: the host's own, if it has one, is the next best.
         needed = turn.request.input_tokens

@@ -23,7 +23,7 @@ from standby.events.decisions import BlockCleared, BlockSet
 from standby.events.facts import QuotaObserved
 from standby.events.policy import Policy
 from standby.events.vocabulary import BlockKind, Failure
-from standby.projections.health import Health, cell_of, cleared_since
+from standby.projections.health import Health, cleared_since, cooldown_of
 
 
 class Blame(NamedTuple):
@@ -110,15 +110,15 @@ def _rate_limit(draft: Draft, policy: Policy, ruleset: Ruleset, health: Health, 
         until, ours, rules = now + policy.local_cooldown_ms, True, ("OURS-8",)
     else:
         return
-    open_cell = cell_of(health, model, blame.reason, kind)
+    open_entry = cooldown_of(health, model, blame.reason, kind)
     if until <= now or blame.evidence_ms < cleared_since(health, model):
         return
-    if open_cell is not None and open_cell.until_ms >= until:
+    if open_entry is not None and open_entry.until_ms >= until:
         return
     evidence = blame.evidence_ms
-    if open_cell is not None and open_cell.until_ms > now:
+    if open_entry is not None and open_entry.until_ms > now:
         # The longer block rests on all that was seen, so a success between the two calls does not end it.
-        rules, evidence = (*rules, "COOL-3"), max(evidence, open_cell.evidence_ms)
+        rules, evidence = (*rules, "COOL-3"), max(evidence, open_entry.evidence_ms)
     draft.emit(
         BlockSet(
             rules=rules,
@@ -149,14 +149,14 @@ def _climb(
     now = draft.stamp.at_ms
     counter = blame.reason.value if kind is BlockKind.DISABLED else "ladder"
     last = health.last_failure_ms
-    anew = last is not None and now - last > ruleset.failure_window_ms
-    if anew:
+    restarted = last is not None and now - last > ruleset.failure_window_ms
+    if restarted:
         count, rules = 1, (*rules, "COOL-5")
     else:
         count = health.counters.get(counter, 0) + 1
-    cell = cell_of(health, model, blame.reason, kind)
-    if cell is not None and cell.until_ms > now:
-        until, evidence = cell.until_ms, max(cell.evidence_ms, blame.evidence_ms)
+    entry = cooldown_of(health, model, blame.reason, kind)
+    if entry is not None and entry.until_ms > now:
+        until, evidence = entry.until_ms, max(entry.evidence_ms, blame.evidence_ms)
     else:
         until, evidence = now + ladder_ms[min(count, len(ladder_ms)) - 1], blame.evidence_ms
     draft.emit(
@@ -170,7 +170,7 @@ def _climb(
             evidence_ms=evidence,
             counter=counter,
             count=count,
-            anew=anew,
+            restarted=restarted,
         )
     )
 
@@ -180,7 +180,9 @@ def clear(draft: Draft, profile: str, model: str, started_ms: int) -> None:
     health = draft.profiles.get(profile) if profile else None
     if health is None:
         return
-    if health.counters or any(cell.covers(model) and cell.evidence_ms <= started_ms for cell in health.cells):
+    if health.counters or any(
+        entry.covers(model) and entry.evidence_ms <= started_ms for entry in health.cooldowns
+    ):
         draft.emit(BlockCleared(rules=("COOL-9",), profile=profile, model=model, evidence_ms=started_ms))
 
 
@@ -190,7 +192,7 @@ def observe_quota(draft: Draft, fact: QuotaObserved) -> None:
     newest = max(cleared_since(health, ""), health.checked_ms)
     if not fact.valid or fact.checked_ms < newest:
         return
-    window = cell_of(health, "", Failure.RATE_LIMIT, BlockKind.WINDOW)
+    window = cooldown_of(health, "", Failure.RATE_LIMIT, BlockKind.WINDOW)
     if window is not None and window.evidence_ms > fact.checked_ms:
         # The block rests on a newer refusal than the check.
         return

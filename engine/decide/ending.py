@@ -100,11 +100,11 @@ def soonest_expiry(profiles: list[Ranked], model: str, now_ms: int, managed: boo
     scoped: list[int] = []
     whole: list[int] = []
     for one in profiles:
-        cells = enforced(one.health, managed) if one.health.cells else ()
-        open_cells = [c for c in cells if c.until_ms > now_ms and c.covers(model)]
-        if not open_cells:
+        cooldowns = enforced(one.health, managed) if one.health.cooldowns else ()
+        open_entries = [c for c in cooldowns if c.until_ms > now_ms and c.covers(model)]
+        if not open_entries:
             continue
-        longest = max(open_cells, key=lambda cell: cell.until_ms)
+        longest = max(open_entries, key=lambda entry: entry.until_ms)
         is_scoped = bool(longest.model) and longest.reason is Failure.RATE_LIMIT
         (scoped if is_scoped else whole).append(longest.until_ms)
     ends = ([max(scoped)] if scoped else []) + ([min(whole)] if whole else [])

@@ -11,7 +11,7 @@ from standby.events.policy import Policy
 from standby.events.vocabulary import Failure, Stage
 
 
-class Verdict(NamedTuple):
+class FailedCall(NamedTuple):
     """The reading of a failure and what the report says around it."""
 
     reading: Reading
@@ -29,11 +29,11 @@ class Verdict(NamedTuple):
         return self.reading.reason
 
 
-def verdict_of(fact: CallFailed | CallUnknown, policy: Policy, ruleset: Ruleset, at_ms: int) -> Verdict:
+def failure_of(fact: CallFailed | CallUnknown, policy: Policy, ruleset: Ruleset, at_ms: int) -> FailedCall:
     """Read the evidence of a failed call; a call that nobody saw end was interrupted."""
     if isinstance(fact, CallUnknown):
-        return Verdict(Reading(reason=Failure.INTERRUPTED, row=""), at_ms, at_ms)
-    return Verdict(
+        return FailedCall(Reading(reason=Failure.INTERRUPTED, row=""), at_ms, at_ms)
+    return FailedCall(
         classify(fact.evidence, ruleset=ruleset.id, extra_rows=policy.rows),
         fact.started_ms,
         fact.received_ms,
@@ -45,18 +45,18 @@ def verdict_of(fact: CallFailed | CallUnknown, policy: Policy, ruleset: Ruleset,
     )
 
 
-def blame_for(verdict: Verdict, attempt: Attempt, *, leads_on: bool) -> Blame:
+def blame_for(failure: FailedCall, attempt: Attempt, *, leads_on: bool) -> Blame:
     """What the failure says about the profile of the attempt: nothing where the runtime had selected none
     (COOL-23), and nothing where somebody stopped the call on purpose (ADV-2)."""
-    blamed = verdict.selected_profile and not verdict.reading.aborted
+    blamed = failure.selected_profile and not failure.reading.aborted
     return Blame(
         attempt.profile if blamed else "",
         attempt.model,
-        verdict.reason,
-        verdict.reading.retry_after_ms,
-        verdict.received_ms,
-        verdict.started_ms,
-        verdict.reading.subscription,
+        failure.reason,
+        failure.reading.retry_after_ms,
+        failure.received_ms,
+        failure.started_ms,
+        failure.reading.subscription,
         leads_on,
-        verdict.provider_started,
+        failure.provider_started,
     )

@@ -8,14 +8,14 @@ without one.
 
 from standby.engine.decide.chain import consents, refusal_models
 from standby.engine.decide.ending import fail, run_out
-from standby.engine.decide.probe import Call, Skip, all_blocked
+from standby.engine.decide.probe import CallCandidate, SkipCandidate, all_blocked
 from standby.engine.decide.profiles import Ranked, keep_pin, order_rules, preferred
 from standby.engine.decide.selection import configured
 from standby.engine.decide.sticky import drop_sticky
 from standby.engine.deciding import Draft
 from standby.engine.rulesets import Ruleset, ruleset_of
 from standby.engine.turn import Turn
-from standby.events.decisions import AttemptStarted, CandidateSkipped, ChainAdvanced, CheckAdmitted
+from standby.events.decisions import AttemptStarted, CandidateSkipped, ChainAdvanced, ProbeAdmitted
 from standby.events.policy import Policy
 from standby.events.vocabulary import Failure, SkipBecause, TurnEnd
 from standby.projections.sessions import Marker
@@ -34,10 +34,10 @@ def choose(draft: Draft, key: str, policy: Policy, ruleset: Ruleset) -> None:
             or _without_consent(turn, policy, model)
             or _decide(draft, turn, policy, ruleset, model)
         )
-        if isinstance(way, Call):
-            if way.check:
+        if isinstance(way, CallCandidate):
+            if way.probe:
                 draft.emit(
-                    CheckAdmitted(
+                    ProbeAdmitted(
                         rules=way.rules,
                         turn=key,
                         provider=turn.provider,
@@ -45,7 +45,7 @@ def choose(draft: Draft, key: str, policy: Policy, ruleset: Ruleset) -> None:
                         primary=way.primary,
                     )
                 )
-            start(draft, key, policy, way.profile, way.rules, check=way.check)
+            start(draft, key, policy, way.profile, way.rules, probe=way.probe)
             return
         drop_sticky(draft, turn)
         draft.emit(
@@ -99,7 +99,7 @@ def again(
         fail(draft, key, policy, ruleset, TurnEnd.UNSAFE, ("REC-8",))
 
 
-def _withdrawn(draft: Draft, turn: Turn, policy: Policy, model: str) -> Skip | None:
+def _withdrawn(draft: Draft, turn: Turn, policy: Policy, model: str) -> SkipCandidate | None:
     """Pass the candidate over if a newer policy took it out of the configured chain.
 
     A turn keeps the policy that planned it, but what the operator removes is removed at once (CHAIN-2).
@@ -111,10 +111,10 @@ def _withdrawn(draft: Draft, turn: Turn, policy: Policy, model: str) -> Skip | N
         return None
     then, now = (configured(which, request.agent, request.image).chain for which in (policy, draft.policy()))
     listed, left = ({chain.primary, *(chain.fallbacks or ())} for chain in (then, now))
-    return Skip(SkipBecause.REMOVED, None, None, ("CHAIN-2",)) if model in listed - left else None
+    return SkipCandidate(SkipBecause.REMOVED, None, None, ("CHAIN-2",)) if model in listed - left else None
 
 
-def _without_consent(turn: Turn, policy: Policy, model: str) -> Skip | None:
+def _without_consent(turn: Turn, policy: Policy, model: str) -> SkipCandidate | None:
     """Pass the candidate over if the operator does not let the turn go there for the reason that brings it
     (OURS-7). The selected model needs no consent, nor does one that is being called already."""
     if not policy.consent or model == turn.selected or turn.index == 0:
@@ -124,12 +124,18 @@ def _without_consent(turn: Turn, policy: Policy, model: str) -> Skip | None:
         return None
     since = (skip.reason for skip in reversed(turn.skips) if skip.before_attempt > turn.attempt)
     reason = next((one for one in since if one is not None), last.reason if last is not None else None)
-    return None if consents(policy, reason, model) else Skip(SkipBecause.CONSENT, reason, None, ("OURS-7",))
+    return (
+        None
+        if consents(policy, reason, model)
+        else SkipCandidate(SkipBecause.CONSENT, reason, None, ("OURS-7",))
+    )
 
 
-def _decide(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, model: str) -> Skip | Call:
+def _decide(
+    draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, model: str
+) -> SkipCandidate | CallCandidate:
     if _tls_failed(turn):
-        return Skip(SkipBecause.TLS, Failure.TLS_CERTIFICATE, None, ("ADV-1",))
+        return SkipCandidate(SkipBecause.TLS, Failure.TLS_CERTIFICATE, None, ("ADV-1",))
     profiles = preferred(draft, turn, policy, ruleset, model)
     if markers := _markers(draft, turn, policy, model):
         if (skip := _passed_over(markers, profiles)) is not None:
@@ -140,26 +146,28 @@ def _decide(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, model: s
         return _without_profile(draft, turn, policy, model)
     left = [one for one in profiles if (model, one.alias) not in turn.used]
     if not left:
-        return Skip(SkipBecause.USED_UP, None, None, ("OURS-11",))
+        return SkipCandidate(SkipBecause.USED_UP, None, None, ("OURS-11",))
     if left[0].block is None:
         rules = order_rules(draft, policy, turn.provider, profiles, draft.stamp.at_ms)
-        return Call(left[0].alias, ("FLOW-2", *rules))
+        return CallCandidate(left[0].alias, ("FLOW-2", *rules))
     return all_blocked(draft, turn, policy, ruleset, left)
 
 
-def _without_profile(draft: Draft, turn: Turn, policy: Policy, model: str) -> Skip | Call:
+def _without_profile(draft: Draft, turn: Turn, policy: Policy, model: str) -> SkipCandidate | CallCandidate:
     provider = turn.provider
-    known = draft.stock.get(provider) or draft.order.get(provider) or provider in policy.order
+    known = draft.known_profiles.get(provider) or draft.order.get(provider) or provider in policy.order
     if known:
-        stock = draft.stock.get(provider, ())
-        deleted = provider in policy.order and not any(alias in stock for alias in policy.order[provider])
+        known_profiles = draft.known_profiles.get(provider, ())
+        deleted = provider in policy.order and not any(
+            alias in known_profiles for alias in policy.order[provider]
+        )
         # An order that names only accounts that are gone calls for choosing one that is there.
-        return Skip(
+        return SkipCandidate(
             SkipBecause.NO_CREDENTIAL, Failure.AUTH, None, ("ORD-1", "PIN-12") if deleted else ("ORD-1",)
         )
     if (model, "") in turn.used:
-        return Skip(SkipBecause.USED_UP, None, None, ("OURS-11",))
-    return Call("", ("FLOW-2",))
+        return SkipCandidate(SkipBecause.USED_UP, None, None, ("OURS-11",))
+    return CallCandidate("", ("FLOW-2",))
 
 
 def _markers(draft: Draft, turn: Turn, policy: Policy, model: str) -> dict[str, Marker]:
@@ -180,13 +188,13 @@ def _markers(draft: Draft, turn: Turn, policy: Policy, model: str) -> dict[str, 
     }
 
 
-def _passed_over(markers: dict[str, Marker], profiles: list[Ranked]) -> Skip | None:
+def _passed_over(markers: dict[str, Marker], profiles: list[Ranked]) -> SkipCandidate | None:
     """Pass the candidate over if every profile that it could be called with is marked (SKIP-2)."""
     names = [one.alias for one in profiles] or [""]
     if any(name not in markers for name in names):
         return None
     soonest = min((markers[name] for name in names), key=lambda marker: marker.until_ms)
-    return Skip(SkipBecause.SKIP_MARKER, soonest.reason, soonest.until_ms, ("SKIP-2",))
+    return SkipCandidate(SkipBecause.SKIP_MARKER, soonest.reason, soonest.until_ms, ("SKIP-2",))
 
 
 def _tls_failed(turn: Turn) -> bool:
@@ -204,7 +212,7 @@ def start(
     profile: str,
     rules: tuple[str, ...],
     *,
-    check: bool = False,
+    probe: bool = False,
     continuation: bool = False,
     finalize: bool = False,
 ) -> None:
@@ -229,7 +237,7 @@ def start(
             index=turn.index,
             model=model,
             profile=profile,
-            check=check,
+            probe=probe,
             continuation=continuation or resumed or not turn.replayable,
             timeout_ms=timeout,
             finalize=finalize,

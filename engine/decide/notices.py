@@ -20,27 +20,27 @@ def announce(draft: Draft, turn: Turn, rule: str = "NOTE-2") -> None:
     if request is None or request.hidden or request.kind in (TurnKind.COMPACTION, TurnKind.BACKGROUND):
         return
     session = draft.session(request.session)
-    told = session.announced
-    if told is not None and told.selected != turn.selected:
-        told = None
+    notified = session.announced
+    if notified is not None and notified.selected != turn.selected:
+        notified = None
     quiet = request.surface in (Surface.GROUP, Surface.CHANNEL)
     divider = request.surface is Surface.CONTROL
     if turn.answered == turn.selected:
-        if told is not None:
+        if notified is not None:
             draft.emit(
                 NoticeDue(
                     rules=("NOTE-9", "NOTE-10") if quiet else ("NOTE-9", "NOTE-14"),
                     session=request.session,
                     turn=request.turn,
                     selected=turn.selected,
-                    active=told.active,
+                    active=notified.active,
                     returned=True,
                     quiet=quiet,
                     divider=divider,
                 )
             )
         return
-    if told is not None and told.active == turn.answered:
+    if notified is not None and notified.active == turn.answered:
         return
     failed = [a for a in turn.attempts if not a.succeeded and a.reason is not None]
     skipped = [skip for skip in turn.skips if skip.reason is not None]

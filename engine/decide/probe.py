@@ -22,7 +22,7 @@ from standby.engine.rulesets import Ruleset
 from standby.engine.turn import Turn
 from standby.events.policy import Policy
 from standby.events.vocabulary import BlockKind, Failure, SkipBecause
-from standby.projections.health import Cell
+from standby.projections.health import CooldownEntry
 
 _TRANSIENT = frozenset(
     {
@@ -64,7 +64,7 @@ _GRAVITY = (
 """Gravest first; the last seven block nothing."""
 
 
-class Skip(NamedTuple):
+class SkipCandidate(NamedTuple):
     """Pass the candidate over."""
 
     because: SkipBecause
@@ -73,48 +73,50 @@ class Skip(NamedTuple):
     rules: tuple[str, ...]
 
 
-class Call(NamedTuple):
+class CallCandidate(NamedTuple):
     """Call the candidate with this profile."""
 
     profile: str
     rules: tuple[str, ...]
-    check: bool = False
+    probe: bool = False
     primary: bool = False
 
 
-def all_blocked(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, left: list[Ranked]) -> Skip | Call:
+def all_blocked(
+    draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, left: list[Ranked]
+) -> SkipCandidate | CallCandidate:
     """Every profile that is left is blocked: check one, try a sibling, or pass the candidate over."""
-    cells = [one.block for one in left if one.block is not None]
-    until = min(cell.until_ms for cell in cells)
-    reason = reason_of(cells)
-    if all(cell.reason in _PERSISTENT for cell in cells):
-        return Skip(SkipBecause.AUTH, reason, until, ("PROBE-6",))
+    cooldowns = [one.block for one in left if one.block is not None]
+    until = min(entry.until_ms for entry in cooldowns)
+    reason = reason_of(cooldowns)
+    if all(entry.reason in _PERSISTENT for entry in cooldowns):
+        return SkipCandidate(SkipBecause.AUTH, reason, until, ("PROBE-6",))
     if turn.candidates[turn.index].model == turn.selected:
-        rule = "PROBE-2" if all(cell.reason in _PAID for cell in cells) else "PROBE-3"
-        check = _checkable(draft, turn, policy, ruleset, left)
-        if check is None:
-            return Skip(SkipBecause.COOLDOWN, reason, until, (rule,))
-        way = Call(check.alias, _rules_of(check, rule), check=True, primary=True)
+        rule = "PROBE-2" if all(entry.reason in _PAID for entry in cooldowns) else "PROBE-3"
+        probe = _probeable(draft, turn, policy, ruleset, left)
+        if probe is None:
+            return SkipCandidate(SkipBecause.COOLDOWN, reason, until, (rule,))
+        way = CallCandidate(probe.alias, _rules_of(probe, rule), probe=True, primary=True)
     else:
         sibling = _sibling(turn, left)
         if sibling is None:
             rule = "PROBE-2" if reason is Failure.BILLING else "PROBE-1"
-            return Skip(SkipBecause.COOLDOWN, reason, until, (rule,))
-        way = Call(sibling.alias, ("PROBE-4", "PROBE-5"), check=True)
-    if turn.provider in turn.checked:
-        return Skip(SkipBecause.CHECKED_ALREADY, reason, until, ("PROBE-5",))
+            return SkipCandidate(SkipBecause.COOLDOWN, reason, until, (rule,))
+        way = CallCandidate(sibling.alias, ("PROBE-4", "PROBE-5"), probe=True)
+    if turn.provider in turn.probed:
+        return SkipCandidate(SkipBecause.PROBED_ALREADY, reason, until, ("PROBE-5",))
     return way
 
 
-def reason_of(cells: list[Cell]) -> Failure:
+def reason_of(cooldowns: list[CooldownEntry]) -> Failure:
     """Why a provider is out, in one word: what disables an account outweighs what cools it, the graver of two
     reasons the lesser."""
-    disabled = [cell for cell in cells if cell.kind is BlockKind.DISABLED]
-    return min((cell.reason for cell in disabled or cells), key=_GRAVITY.index)
+    disabled = [entry for entry in cooldowns if entry.kind is BlockKind.DISABLED]
+    return min((entry.reason for entry in disabled or cooldowns), key=_GRAVITY.index)
 
 
-def _rules_of(check: Ranked, rule: str) -> tuple[str, ...]:
-    billed = check.block is not None and check.block.reason is Failure.BILLING
+def _rules_of(probe: Ranked, rule: str) -> tuple[str, ...]:
+    billed = probe.block is not None and probe.block.reason is Failure.BILLING
     return ("PROBE-2", "BILL-6", "PROBE-1") if billed else (rule, "PROBE-1")
 
 
@@ -130,13 +132,13 @@ def _sibling(turn: Turn, left: list[Ranked]) -> Ranked | None:
     return None
 
 
-def _checkable(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, left: list[Ranked]) -> Ranked | None:
+def _probeable(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, left: list[Ranked]) -> Ranked | None:
     """The blocked profile that the throttle lets the primary check now, soonest expiry first."""
     now = draft.stamp.at_ms
-    settings = policy.checks
-    interval = ruleset.check_interval_ms if settings.interval_ms is None else settings.interval_ms
-    margin = ruleset.check_margin_ms if settings.margin_ms is None else settings.margin_ms
-    last = _last_check(draft, policy, turn.provider)
+    settings = policy.probes
+    interval = ruleset.probe_interval_ms if settings.interval_ms is None else settings.interval_ms
+    margin = ruleset.probe_margin_ms if settings.margin_ms is None else settings.margin_ms
+    last = _last_probe(draft, policy, turn.provider)
     if last is not None and now - last < interval:
         return None
     for one in left:
@@ -154,11 +156,11 @@ def _checkable(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, left:
     return None
 
 
-def _last_check(draft: Draft, policy: Policy, provider: str) -> int | None:
+def _last_probe(draft: Draft, policy: Policy, provider: str) -> int | None:
     slots = draft.runtimes.keys_now() if policy.shared_markers else iter((draft.stamp.runtime,))
     found = [
-        runtime.checks[provider]
-        for slot in slots
-        if (runtime := draft.runtimes.get(slot)) is not None and provider in runtime.checks
+        runtime.probes[provider]
+        for instance in slots
+        if (runtime := draft.runtimes.get(instance)) is not None and provider in runtime.probes
     ]
     return max(found, default=None)

@@ -20,12 +20,12 @@ from typing import NamedTuple
 from standby.engine.deciding import Draft
 from standby.engine.rulesets import Ruleset, is_self_managed, ruleset_of
 from standby.engine.turn import Turn
-from standby.engine.view import Reading
+from standby.engine.view import Readable
 from standby.events.decisions import PinSet
 from standby.events.facts import ObservedProfile
 from standby.events.policy import Policy
 from standby.events.vocabulary import BlockKind, CredentialKind, Failure
-from standby.projections.health import Cell, Health, blocking
+from standby.projections.health import CooldownEntry, Health, blocking
 from standby.projections.sessions import Pin
 
 
@@ -34,20 +34,20 @@ class Ranked(NamedTuple):
 
     alias: str
     health: Health
-    block: Cell | None
+    block: CooldownEntry | None
 
 
-def explicit_order(view: Reading, policy: Policy, provider: str) -> tuple[str, ...] | None:
+def explicit_order(view: Readable, policy: Policy, provider: str) -> tuple[str, ...] | None:
     """The order that somebody gave the provider's profiles, or None: the agent's stored one (ORD-9), else the
     configured one (ORD-1)."""
     if stored := view.order.get(provider):
         # Names that are all unknown to the store say nothing about it.
-        return stored if any(alias in view.stock.get(provider, ()) for alias in stored) else None
+        return stored if any(alias in view.known_profiles.get(provider, ()) for alias in stored) else None
     return policy.order.get(provider)
 
 
 def order_rules(
-    view: Reading, policy: Policy, provider: str, profiles: list[Ranked], now_ms: int
+    view: Readable, policy: Policy, provider: str, profiles: list[Ranked], now_ms: int
 ) -> tuple[str, ...]:
     """The rules that put these profiles in their order."""
     rules: tuple[str, ...]
@@ -64,7 +64,7 @@ def order_rules(
     return (*rules, "ORD-5") if any(one.block is not None for one in profiles) else rules
 
 
-def manages_itself(view: Reading, health: Health) -> bool:
+def manages_itself(view: Readable, health: Health) -> bool:
     """Whether a profile's provider looks after its capacity itself, under the policy in force (COOL-24)."""
     if health.observed is None:
         return False
@@ -73,7 +73,7 @@ def manages_itself(view: Reading, health: Health) -> bool:
 
 
 def ranked(
-    view: Reading, policy: Policy, ruleset: Ruleset, provider: str, model: str, agent: str, now_ms: int
+    view: Readable, policy: Policy, ruleset: Ruleset, provider: str, model: str, agent: str, now_ms: int
 ) -> list[Ranked]:
     """The usable profiles of a provider for `model` (as `provider/model`), best first."""
     explicit = explicit_order(view, policy, provider)
@@ -90,7 +90,7 @@ def ranked(
     blocked: list[Ranked] = []
     managed = is_self_managed(policy, ruleset, provider)
     for alias, health in found:
-        block = blocking(health, model, now_ms, managed) if health.cells else None
+        block = blocking(health, model, now_ms, managed) if health.cooldowns else None
         (free if block is None else blocked).append(Ranked(alias, health, block))
     if not blocked:
         return free
@@ -98,16 +98,16 @@ def ranked(
     return free + blocked
 
 
-def _base(view: Reading, policy: Policy, provider: str) -> tuple[str, ...]:
+def _base(view: Readable, policy: Policy, provider: str) -> tuple[str, ...]:
     """The profiles of a provider that nobody ordered: the configured ones, else the stored ones, as stored."""
-    stock = view.stock.get(provider, ())
+    known_profiles = view.known_profiles.get(provider, ())
     if not policy.profiles or view.order.get(provider):
-        return stock
+        return known_profiles
     # A mapping has no order that would survive being written, so the stored order stands.
     rules = policy.profiles
-    listed = tuple(alias for alias in stock if alias in rules and rules[alias].provider == provider)
+    listed = tuple(alias for alias in known_profiles if alias in rules and rules[alias].provider == provider)
     # Names that are all unknown to the store say nothing about it: what is stored serves.
-    return listed or stock
+    return listed or known_profiles
 
 
 def _usable(profile: ObservedProfile, policy: Policy, provider: str, agent: str, now_ms: int) -> bool:
@@ -206,7 +206,7 @@ def _may_go(draft: Draft, turn: Turn, pin: Pin) -> bool:
         return True
     now = draft.stamp.at_ms
     model = turn.candidates[turn.index].model
-    return any(cell.until_ms > now and cell.covers(model) for cell in health.cells)
+    return any(entry.until_ms > now and entry.covers(model) for entry in health.cooldowns)
 
 
 def _displaced(draft: Draft, turn: Turn, policy: Policy, profile: str) -> bool:
@@ -218,8 +218,8 @@ def _displaced(draft: Draft, turn: Turn, policy: Policy, profile: str) -> bool:
     now, model = draft.stamp.at_ms, turn.candidates[turn.index].model
     earlier = (draft.profiles.get(alias) for alias in order[: order.index(profile)])
     return any(
-        cell.reason is Failure.RATE_LIMIT and cell.until_ms > now and cell.covers(model)
+        entry.reason is Failure.RATE_LIMIT and entry.until_ms > now and entry.covers(model)
         for health in earlier
         if health is not None and health.observed is not None
-        for cell in health.cells
+        for entry in health.cooldowns
     )

@@ -9,7 +9,7 @@ an incomplete reply                 one continuation              shown if an an
 
 from standby.engine.decide.chain import reorder
 from standby.engine.decide.ending import fail
-from standby.engine.decide.failure import Verdict
+from standby.engine.decide.failure import FailedCall
 from standby.engine.decide.next_call import advance, again
 from standby.engine.deciding import Draft
 from standby.engine.rulesets import Ruleset
@@ -23,19 +23,19 @@ REPAIRS_PER_CANDIDATE = 2
 """Most repairs that one candidate's request gets."""
 
 
-def order_repair(draft: Draft, turn: Turn, fact: CallFailed, verdict: Verdict) -> bool:
+def order_repair(draft: Draft, turn: Turn, fact: CallFailed, failure: FailedCall) -> bool:
     """Let the host repair the request where it can, a bounded number of times (ADV-4, CLS-33)."""
     if not turn.replayable:
         return False
-    if verdict.reason is Failure.FORMAT and fact.format_repair and not turn.repairs:
+    if failure.reason is Failure.FORMAT and fact.format_repair and not turn.repairs:
         rules: tuple[str, ...] = ("CLS-33",)
     elif (
-        verdict.reason is Failure.CONTEXT_OVERFLOW and fact.repairable and turn.repairs < REPAIRS_PER_CANDIDATE
+        failure.reason is Failure.CONTEXT_OVERFLOW and fact.repairable and turn.repairs < REPAIRS_PER_CANDIDATE
     ):
         rules = ("ADV-4",)
     else:
         return False
-    draft.emit(RepairOrdered(rules=rules, turn=fact.turn, reason=verdict.reason))
+    draft.emit(RepairOrdered(rules=rules, turn=fact.turn, reason=failure.reason))
     return True
 
 

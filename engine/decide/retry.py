@@ -16,7 +16,7 @@ failures have a count and a window from the outage's first failure. Counts live 
 from typing import NamedTuple
 
 from standby.engine.decide.chain import consents
-from standby.engine.decide.failure import Verdict
+from standby.engine.decide.failure import FailedCall
 from standby.engine.decide.next_call import start
 from standby.engine.decide.profiles import ranked
 from standby.engine.deciding import Draft
@@ -30,7 +30,7 @@ from standby.projections.health import enforced
 _LONG_WAIT_MS = 60_000
 
 
-class Wait(NamedTuple):
+class Retry(NamedTuple):
     """A retry that is worth waiting for."""
 
     until_ms: int
@@ -40,35 +40,35 @@ class Wait(NamedTuple):
     rules: tuple[str, ...]
 
 
-def next_try(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict: Verdict) -> Wait | None:
+def next_try(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, failure: FailedCall) -> Retry | None:
     """The retry that is worth waiting for, if there is one."""
-    attempt, reading = turn.attempts[-1], verdict.reading
+    attempt, reading = turn.attempts[-1], failure.reading
     stated = reading.retry_after_ms
     # A window of days is not sat out on a guess; a wait that was stated is honoured up to the cap (TIME-4).
     hopeless = reading.long_window and (stated is None or stated <= _LONG_WAIT_MS)
-    if attempt.check or hopeless or reading.subscription:
+    if attempt.probe or hopeless or reading.subscription:
         return None
     wait = schedule(
         turn,
         policy,
         ruleset,
-        verdict.reason,
+        failure.reason,
         wait_ms=stated,
-        received_ms=verdict.received_ms,
+        received_ms=failure.received_ms,
         now_ms=draft.stamp.at_ms,
-        draw=draft.stamp.draw,
+        entropy=draft.stamp.entropy,
         shared=reading.organisation_tpm
         and turn.replayable
-        and _fallback_ready(draft, turn, policy, ruleset, verdict),
+        and _fallback_ready(draft, turn, policy, ruleset, failure),
     )
     if wait is None or _blocked_past(draft, policy, ruleset, attempt, wait.until_ms):
         return None
     return wait
 
 
-def retry(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict: Verdict) -> bool:
+def retry(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, failure: FailedCall) -> bool:
     """Schedule the retry that is worth waiting for; says whether there was one."""
-    wait = next_try(draft, turn, policy, ruleset, verdict)
+    wait = next_try(draft, turn, policy, ruleset, failure)
     if wait is None or turn.request is None:
         return False
     rules = wait.rules if turn.replayable else (*wait.rules, "REC-6")
@@ -77,7 +77,7 @@ def retry(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict: V
             rules=(*rules, "FLOW-3"),
             turn=turn.request.turn,
             until_ms=wait.until_ms,
-            reason=verdict.reason,
+            reason=failure.reason,
             retry=wait.retry,
             of=wait.of,
             floor_ms=wait.floor_ms,
@@ -86,24 +86,26 @@ def retry(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict: V
     return True
 
 
-def _fallback_ready(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict: Verdict) -> bool:
+def _fallback_ready(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, failure: FailedCall) -> bool:
     """Whether a later candidate can serve now: one that the policy consents to, with a profile that is free or
     with no need of one (REC-5)."""
     agent = turn.request.agent if turn.request else ""
     for candidate in turn.candidates[turn.index + 1 :]:
         provider = candidate.model.partition("/")[0]
-        if not consents(policy, verdict.reason, candidate.model):
+        if not consents(policy, failure.reason, candidate.model):
             continue
         profiles = ranked(draft, policy, ruleset, provider, candidate.model, agent, draft.stamp.at_ms)
-        needs_none = not (draft.stock.get(provider) or draft.order.get(provider) or provider in policy.order)
+        needs_none = not (
+            draft.known_profiles.get(provider) or draft.order.get(provider) or provider in policy.order
+        )
         if needs_none or any(one.block is None for one in profiles):
             return True
     return False
 
 
-def finalize(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict: Verdict) -> bool:
+def finalize(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, failure: FailedCall) -> bool:
     """Ask once, without tools, for the final answer to work that is finished (REC-14)."""
-    if turn.request is None or turn.replayable or turn.finalized or not verdict.finished_work:
+    if turn.request is None or turn.replayable or turn.finalized or not failure.finished_work:
         return False
     attempt = turn.attempts[-1]
     if _blocked_past(draft, policy, ruleset, attempt, draft.stamp.at_ms):
@@ -115,10 +117,10 @@ def finalize(draft: Draft, turn: Turn, policy: Policy, ruleset: Ruleset, verdict
 def _blocked_past(draft: Draft, policy: Policy, ruleset: Ruleset, attempt: Attempt, until_ms: int) -> bool:
     """Whether the profile would still be blocked when the wait is over (invariant 3)."""
     health = draft.profiles.get(attempt.profile) if attempt.profile else None
-    if health is None or not health.cells:
+    if health is None or not health.cooldowns:
         return False
     managed = is_self_managed(policy, ruleset, attempt.model.partition("/")[0])
-    return any(cell.until_ms > until_ms and cell.covers(attempt.model) for cell in enforced(health, managed))
+    return any(entry.until_ms > until_ms and entry.covers(attempt.model) for entry in enforced(health, managed))
 
 
 def _or(value: int | None, default: int) -> int:
@@ -150,10 +152,10 @@ def _longest(turn: Turn, recovery: Recovery, ruleset: Ruleset) -> int:
     return _or(recovery.max_retry_delay_ms if embedded else None, ruleset.max_retry_delay_ms)
 
 
-def delay_ms(retry: int, base_ms: int, cap_ms: int, draw: int) -> int:
+def delay_ms(retry: int, base_ms: int, cap_ms: int, entropy: int) -> int:
     """Backoff before the given retry (from 1): doubling, jittered by the draw, capped."""
     plain = min(base_ms << min(retry - 1, 30), cap_ms)
-    return min(cap_ms, plain * (500 + draw % 1000) // 1000)
+    return min(cap_ms, plain * (500 + entropy % 1000) // 1000)
 
 
 def schedule(
@@ -165,9 +167,9 @@ def schedule(
     wait_ms: int | None,
     received_ms: int,
     now_ms: int,
-    draw: int,
+    entropy: int,
     shared: bool = False,
-) -> Wait | None:
+) -> Retry | None:
     """The next retry of this candidate and profile, or None when its budget is spent.
 
     `shared` says that the tokens per minute of a whole organisation are used up while a fallback can serve
@@ -194,7 +196,7 @@ def schedule(
     if longest and floor > longest:
         return None
     base = _or(recovery.base_ms, ruleset.base_ms)
-    until = now_ms + max(delay_ms(retry, base, cap, draw), floor)
+    until = now_ms + max(delay_ms(retry, base, cap, entropy), floor)
     if not rate or shared:
         window = (
             ruleset.tpm_window_ms if shared else _or(recovery.transient_window_ms, ruleset.transient_window_ms)
@@ -209,4 +211,4 @@ def schedule(
         rules.append("REC-4")
     if floor:
         rules.append("TIME-4")
-    return Wait(until, retry, allowed, floor, tuple(rules))
+    return Retry(until, retry, allowed, floor, tuple(rules))

@@ -19,7 +19,7 @@ import msgspec
 
 from standby.engine.deciding import Draft
 from standby.engine.turn import Turn
-from standby.engine.view import Reading
+from standby.engine.view import Readable
 from standby.events.decisions import PinCleared, PinSet, SelectionCleared, SelectionInherited, StickyEnded
 from standby.events.errors import BadReport
 from standby.events.facts import (
@@ -115,7 +115,7 @@ def _resolved(policy: Policy, chain: ModelChain) -> ModelChain:
     )
 
 
-def resolve(view: Reading, policy: Policy, request: TurnRequested) -> Selection:
+def resolve(view: Readable, policy: Policy, request: TurnRequested) -> Selection:
     """The selection of a turn.
 
     Raises:
@@ -144,7 +144,7 @@ def resolve(view: Reading, policy: Policy, request: TurnRequested) -> Selection:
     return Selection(model, source, override, chain, (*rules, *why))
 
 
-def pending_switch(view: Reading, turn: Turn) -> str | None:
+def pending_switch(view: Readable, turn: Turn) -> str | None:
     """The model that the user switched the session to while this turn was under way, if it is another one than
     the turn is calling (LIVE-1, LIVE-7).
 
@@ -164,7 +164,7 @@ _BY_USER = (SelectionSource.USER, SelectionSource.CALLER)
 
 
 def _chosen(
-    view: Reading, policy: Policy, request: TurnRequested, setting: Configured
+    view: Readable, policy: Policy, request: TurnRequested, setting: Configured
 ) -> tuple[str, SelectionSource, tuple[str, ...]]:
     """The selected model, who chose it, and by which rules."""
     provider = setting.chain.primary.partition("/")[0]
@@ -258,11 +258,11 @@ def selected(draft: Draft, fact: ModelSelected) -> None:
     model = resolve_model(policy, override, default_provider) if override else chain.primary
     provider = model.partition("/")[0]
     session = draft.session(fact.session)
-    for slot, sticky in sorted(session.sticky.items()):
+    for instance, sticky in sorted(session.sticky.items()):
         if sticky.selected != model:
-            elsewhere = "" if slot == draft.stamp.runtime else slot
+            elsewhere = "" if instance == draft.stamp.runtime else instance
             draft.emit(
-                StickyEnded(rules=("STICK-3",), session=fact.session, model=sticky.model, slot=elsewhere)
+                StickyEnded(rules=("STICK-3",), session=fact.session, model=sticky.model, instance=elsewhere)
             )
     for other, pin in sorted(session.pins.items()):
         if pin.user and other != provider:

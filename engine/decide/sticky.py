@@ -123,6 +123,6 @@ def _rate_limited(turn: Turn) -> bool:
     return any(
         skip.model == turn.selected
         and skip.reason is Failure.RATE_LIMIT
-        and skip.because in (SkipBecause.COOLDOWN, SkipBecause.CHECKED_ALREADY, SkipBecause.GATE)
+        and skip.because in (SkipBecause.COOLDOWN, SkipBecause.PROBED_ALREADY, SkipBecause.GATE)
         for skip in turn.skips
     )

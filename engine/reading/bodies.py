@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from standby.engine.classify.normalise import fold, squash
+from standby.engine.classify.normalise import normalise, squash
 from standby.engine.reading.waits import WAIT_FIELDS
 
 HEAD_BYTES = 49_152
@@ -286,8 +286,8 @@ def _stream_events(text: str) -> Iterator[object]:
 
 def _tells_of_error(event: Mapping[str, Any]) -> bool:
     kind = event.get("type")
-    told = isinstance(kind, str) and kind.endswith(("error", "failed", "incomplete"))
-    return told or bool(event.get("error"))
+    notified = isinstance(kind, str) and kind.endswith(("error", "failed", "incomplete"))
+    return notified or bool(event.get("error"))
 
 
 def _between(text: str, opening: str, closing: str) -> str:
@@ -347,7 +347,7 @@ def read_body(pieces: Pieces, body: object) -> None:
             _walk(pieces, event, 0)
         if events:
             return
-    start = fold(text[:600])
+    start = normalise(text[:600])
     if "<html" in start or "<!doctype" in start:
         pieces.html = True
         pieces.texts.append((0, _page_text(_bounded(text, _TEXT_HEAD, _TEXT_TAIL))))

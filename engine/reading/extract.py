@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 
 from standby.engine.classify.classifier import Reading, classify
-from standby.engine.classify.normalise import fold, squash
+from standby.engine.classify.normalise import normalise, squash
 from standby.engine.classify.providers import EAST_ZONE, families_exact
 from standby.engine.classify.tables import TABLE
 from standby.engine.reading.bodies import Pieces, bounded_text, read_body
-from standby.engine.reading.known_secrets import MASK, Known
+from standby.engine.reading.known_secrets import MASK, KnownSecrets
 from standby.engine.reading.masking import mask, mask_head
 from standby.engine.reading.phrase_lines import find_operator_literals, find_phrases
-from standby.engine.reading.token_counts import asked_tokens
+from standby.engine.reading.token_counts import token_count_of
 from standby.engine.reading.waits import waits_of
-from standby.engine.reading.words import Words
+from standby.engine.reading.word_index import WordIndex
 from standby.events.evidence import Evidence, OperatorRow
 from standby.events.vocabulary import Origin, Stage
 
@@ -137,7 +137,7 @@ def _status_of(reply: Reply, pieces: Pieces, folded: Iterable[str]) -> tuple[int
     return given, ""
 
 
-def _clean_code(value: str, secrets: Known) -> str:
+def _clean_code(value: str, secrets: KnownSecrets) -> str:
     """A code fit to be kept: half characters cannot be stored; a name of plain words needs no masking."""
     value = value.strip()
     if not secrets and value.replace("_", "").replace(" ", "").isalpha():
@@ -147,7 +147,7 @@ def _clean_code(value: str, secrets: Known) -> str:
     return _masked(value, _MAX_CODE, secrets)
 
 
-def _masked(text: str, length: int, secrets: Known) -> str:
+def _masked(text: str, length: int, secrets: KnownSecrets) -> str:
     """At most `length` bytes of whole characters, cut only after masking: half a secret is none to `mask`."""
     head, dropped = mask_head(text, length, secrets)
     text = mask(head, secrets)
@@ -167,7 +167,7 @@ def _tokens(
     pieces: Pieces,
     headers: Mapping[str, str],
     folded: Iterable[str],
-    secrets: Known,
+    secrets: KnownSecrets,
     chosen: frozenset[str],
 ) -> tuple[str, ...]:
     """Codes and types besides `chosen`, squashed: of the body, of headers, and those that open a text."""
@@ -190,7 +190,7 @@ def _tokens(
     return tuple([token for token in tokens if token not in chosen])
 
 
-def _marks(pieces: Pieces, words: Words, folded: list[str], place: str) -> list[str]:
+def _marks(pieces: Pieces, words: WordIndex, folded: list[str], place: str) -> list[str]:
     """Facts about the shape of a reply, kept among the hits."""
     marks = [place] if place else []
     if not (pieces.codes or pieces.texts or pieces.statuses or pieces.params):
@@ -205,8 +205,8 @@ def _marks(pieces: Pieces, words: Words, folded: list[str], place: str) -> list[
     if 0 < len(only) <= 120 and _PLACEHOLDER.fullmatch(only.strip()):
         marks.append("shape.placeholder")
     if "limit" in words.unique and "request" in words.unique:
-        for limit, asked in _CEILING.findall(words.flat)[:4]:
-            if int(asked) > int(limit):
+        for limit, request_tokens in _CEILING.findall(words.flat)[:4]:
+            if int(request_tokens) > int(limit):
                 marks.append("shape.asks-more-than-limit")
                 break
     return marks
@@ -224,7 +224,7 @@ def extract(
     Never raises on any reply. `evidence.text` is left empty: the host sets the digest once the text is kept.
     `extra_rows` are the operator's (OURS-6); their literals are looked for in the same whole bounded body.
     """
-    pieces, known = Pieces(), Known(secrets)
+    pieces, known = Pieces(), KnownSecrets(secrets)
     body = _text_of(reply.body)
     if body is not None:
         read_body(pieces, body)
@@ -234,8 +234,8 @@ def extract(
     if pieces.headers:
         headers = pieces.headers | headers
     pieces.texts.sort()
-    folded = [fold(bounded_text(text)) for text in dict.fromkeys([text for _, text in pieces.texts])]
-    words = Words(folded)
+    folded = [normalise(bounded_text(text)) for text in dict.fromkeys([text for _, text in pieces.texts])]
+    words = WordIndex(folded)
     status, place = _status_of(reply, pieces, folded)
     hits = (*_marks(pieces, words, folded, place), *find_phrases(words, status))
     if extra_rows:
@@ -265,13 +265,13 @@ def extract(
         table=TABLE,
         size=_size(reply.body if reply.body is not None else reply.message),
         soft=bool(place),
-        asked=asked_tokens(folded) if status is None or status in _MAY_BE_TOO_LARGE else None,
+        request_tokens=token_count_of(folded) if status is None or status in _MAY_BE_TOO_LARGE else None,
         tokens=_tokens(pieces, headers, folded, known, chosen),
     )
     return Extracted(evidence, _kept_text(reply, body, limit_bytes, known))
 
 
-def _kept_text(reply: Reply, body: object, limit_bytes: int, secrets: Known) -> str:
+def _kept_text(reply: Reply, body: object, limit_bytes: int, secrets: KnownSecrets) -> str:
     """The masked text for people, cut to whole characters."""
     if limit_bytes <= 0:
         return ""

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from string import ascii_letters, digits
 
-from standby.engine.classify.normalise import fold
+from standby.engine.classify.normalise import normalise
 
 MASK = "[masked]"
 
@@ -108,7 +108,7 @@ def _in_base64(secret: bytes) -> Iterable[str]:
         yield letters.replace("+", "-").replace("/", "_")
 
 
-class Known:
+class KnownSecrets:
     """The secrets of one call, made ready to be looked for."""
 
     __slots__ = ("_encoded", "_plain", "_short", "_squashed", "longest")
@@ -132,7 +132,7 @@ class Known:
             else:
                 continue
             self.longest = max(self.longest, len(secret))
-            squashed = "".join(filter(str.isalnum, fold(secret)))
+            squashed = "".join(filter(str.isalnum, normalise(secret)))
             if len(squashed) >= _DISTINCT:
                 self._squashed.append(squashed)
         self._plain, self._encoded = sorted(plain), sorted(encoded)
@@ -144,7 +144,7 @@ class Known:
         """Whether a name, once squashed, holds a secret or is a good part of one."""
         if not self._squashed:
             return False
-        squashed = "".join(filter(str.isalnum, fold(name)))
+        squashed = "".join(filter(str.isalnum, normalise(name)))
         return any(
             secret in squashed or (len(squashed) >= _DISTINCT and squashed in secret)
             for secret in self._squashed

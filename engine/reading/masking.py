@@ -9,7 +9,7 @@ too little leaks.
 import re
 from collections.abc import Collection
 
-from standby.engine.reading.known_secrets import MASK, Known
+from standby.engine.reading.known_secrets import MASK, KnownSecrets
 
 _RUN = re.compile(r"[A-Za-z0-9._~+/=\-*]{12,}")
 _PREFIXES = (
@@ -90,7 +90,7 @@ def _plain_character(match: re.Match[str]) -> str:
     return match[0] if character in _NEEDS_ESCAPE else character
 
 
-def mask(text: str, secrets: Collection[str] | Known = ()) -> str:
+def mask(text: str, secrets: Collection[str] | KnownSecrets = ()) -> str:
     """`text` with everything secret or secret-looking replaced by `[masked]`.
 
     `secrets` are the values that the host knows (keys, tokens); those under four characters are passed over,
@@ -98,7 +98,7 @@ def mask(text: str, secrets: Collection[str] | Known = ()) -> str:
     hides behind them.
     """
     if secrets:
-        text = (secrets if isinstance(secrets, Known) else Known(secrets)).hide(text)
+        text = (secrets if isinstance(secrets, KnownSecrets) else KnownSecrets(secrets)).hide(text)
     if "\\" in text:
         text = _ESCAPED_ASCII.sub(_plain_character, text)
     if "@" in text:
@@ -111,7 +111,7 @@ def mask(text: str, secrets: Collection[str] | Known = ()) -> str:
     return text
 
 
-def mask_head(text: str, length: int, secrets: Known) -> tuple[str, int]:
+def mask_head(text: str, length: int, secrets: KnownSecrets) -> tuple[str, int]:
     """What of a text is to be masked so that at least `length` characters can be kept of it, and how many
     characters at the end of the masked text must be dropped, since a secret may have been cut there.
     """

@@ -6,7 +6,7 @@ changes.
 
 from functools import cache, lru_cache
 
-from standby.engine.classify.normalise import fold
+from standby.engine.classify.normalise import normalise
 from standby.engine.classify.operator_rows import operator_hit
 from standby.engine.reading.phrases import Phrasebook, Say, say
 from standby.engine.reading.says_access import ACCESS_SAYS
@@ -14,7 +14,7 @@ from standby.engine.reading.says_quota import QUOTA_SAYS, SPLIT_402_SAYS
 from standby.engine.reading.says_request import REQUEST_SAYS
 from standby.engine.reading.says_service import SERVICE_SAYS
 from standby.engine.reading.says_transport import TRANSPORT_SAYS
-from standby.engine.reading.words import Words
+from standby.engine.reading.word_index import WordIndex
 from standby.events.evidence import OperatorRow
 
 SCOPED_SAYS = (
@@ -40,7 +40,7 @@ def phrasebook(with_402: bool = False) -> Phrasebook:
     return Phrasebook(SPLIT_402_SAYS if with_402 else GENERAL_SAYS)
 
 
-def find_phrases(words: Words, status: int | None) -> tuple[str, ...]:
+def find_phrases(words: WordIndex, status: int | None) -> tuple[str, ...]:
     """Ids of all phrase lines that a reply says, in table order."""
     found = phrasebook().find(words)
     if status == 402 or "402" in words.unique:
@@ -50,7 +50,9 @@ def find_phrases(words: Words, status: int | None) -> tuple[str, ...]:
 
 @lru_cache(maxsize=32)
 def _literals(rows: tuple[OperatorRow, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    return tuple((operator_hit(one.id), tuple(fold(t).strip() for t in one.text)) for one in rows if one.text)
+    return tuple(
+        (operator_hit(one.id), tuple(normalise(t).strip() for t in one.text)) for one in rows if one.text
+    )
 
 
 def find_operator_literals(rows: tuple[OperatorRow, ...], folded: list[str]) -> tuple[str, ...]:

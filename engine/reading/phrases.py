@@ -25,8 +25,8 @@ from itertools import chain
 
 import msgspec
 
-from standby.engine.classify.normalise import fold
-from standby.engine.reading.words import Words, words_of
+from standby.engine.classify.normalise import normalise
+from standby.engine.reading.word_index import WordIndex, words_of
 
 _GAP = 3
 _DENSE_GAP = 8
@@ -95,7 +95,7 @@ def _base(option: str) -> tuple[str, ...]:
 def _elements(pattern: str) -> list[_Element | int | str]:
     """Positions of a pattern: an element, a gap (its size) or an edge ("^", "$")."""
     found: list[_Element | int | str] = []
-    for piece in fold(pattern).split():
+    for piece in normalise(pattern).split():
         if piece in "^$":
             found.append(piece)
         elif piece[0] == "~":
@@ -132,7 +132,7 @@ def _dense_expression(pieces: Iterable[str]) -> str:
 
 def _taken_apart(pattern: str, index: int) -> _Pattern:
     if not pattern.isascii():
-        pieces = tuple(piece.replace(" ", "") for piece in fold(pattern).split("~"))
+        pieces = tuple(piece.replace(" ", "") for piece in normalise(pattern).split("~"))
         return _Pattern(index, regex=_Regex(partial(_dense_expression, pieces)), pieces=pieces)
     elements = _elements(pattern)
     solid = [e for e in elements if isinstance(e, _Element) and not e.optional]
@@ -186,7 +186,7 @@ class Phrasebook:
             for word in dict.fromkeys(anchors):
                 self._by_word.setdefault(word, []).append(_filed(pattern, word))
 
-    def find(self, words: Words) -> tuple[str, ...]:
+    def find(self, words: WordIndex) -> tuple[str, ...]:
         """Ids of all lines that occur, in table order."""
         found: set[int] = set()
         unique, flat = words.unique, words.flat

@@ -35,16 +35,16 @@ def date_ms(text: str, hours_east: int = 0) -> float | None:
     try:
         if text[:4].isdigit():
             plain = text.lower().replace(" at ", " ").replace("utc", "z").replace("gmt", "z").replace(" z", "z")
-            moment = datetime.fromisoformat(plain.upper())
-            if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=timezone(timedelta(hours=hours_east)))
+            timestamp = datetime.fromisoformat(plain.upper())
+            if timestamp.tzinfo is None:
+                timestamp = timestamp.replace(tzinfo=timezone(timedelta(hours=hours_east)))
         else:
             from email.utils import parsedate_to_datetime  # brings half the network library along
 
-            moment = parsedate_to_datetime(text)
-            if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=UTC)
-        return moment.timestamp() * 1000
+            timestamp = parsedate_to_datetime(text)
+            if timestamp.tzinfo is None:
+                timestamp = timestamp.replace(tzinfo=UTC)
+        return timestamp.timestamp() * 1000
     except (ValueError, OverflowError, IndexError, TypeError):
         return None
 
@@ -76,9 +76,9 @@ def named_date_ms(text: str, received_ms: int) -> float | None:
     try:
         year = int(match[3] or datetime.fromtimestamp(received_ms / 1000, UTC).year)
         day = datetime(year, _MONTHS.index(match[1]) + 1, int(match[2]), tzinfo=UTC)
-        moment = day.timestamp() * 1000 + time_ms
-        if not match[3] and moment < received_ms - _DAY_MS:
-            moment = day.replace(year=year + 1).timestamp() * 1000 + time_ms
+        timestamp = day.timestamp() * 1000 + time_ms
+        if not match[3] and timestamp < received_ms - _DAY_MS:
+            timestamp = day.replace(year=year + 1).timestamp() * 1000 + time_ms
     except (ValueError, OverflowError, OSError):
         return None
-    return moment
+    return timestamp

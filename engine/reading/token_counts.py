@@ -16,7 +16,7 @@ SMALLEST, LARGEST = 600, 20_000_000
 """Numbers outside are statuses, ports and ids rather than counts of tokens or windows."""
 
 
-def asked_tokens(folded: Iterable[str]) -> int | None:
+def token_count_of(folded: Iterable[str]) -> int | None:
     """The token count that the texts of a refusal state for the request, or None.
 
     `folded` are texts in lower case.

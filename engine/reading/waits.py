@@ -139,11 +139,11 @@ def duration_ms(text: str, *, unit_ms: int = 1000) -> float | None:
     return None
 
 
-def _until(moment_ms: float | None, received_ms: int) -> float | None:
+def _until(timestamp_ms: float | None, received_ms: int) -> float | None:
     """A moment as a wait; one that has passed is no wait, and without a clock there is none to be had."""
-    if moment_ms is None or not received_ms:
+    if timestamp_ms is None or not received_ms:
         return None
-    return max(0.0, moment_ms - received_ms)
+    return max(0.0, timestamp_ms - received_ms)
 
 
 def _epoch_ms(number: float) -> float | None:
@@ -161,15 +161,15 @@ def _retry_after(value: str, name: str, received_ms: int) -> StatedWait | None:
         return _wait(_RETRY_AFTER, int(value) * 1000, name)
     span = duration_ms(value)
     if span is not None:
-        moment = _epoch_ms(span / 1000)
-        if moment is None:
+        timestamp = _epoch_ms(span / 1000)
+        if timestamp is None:
             return _wait(_RETRY_AFTER, span, name)
-        left = _until(moment, received_ms)
+        left = _until(timestamp, received_ms)
     else:
-        moment = date_ms(value)
-        if moment is None:
+        timestamp = date_ms(value)
+        if timestamp is None:
             return StatedWait(_RETRY_AFTER, 0, name, True)
-        left = _until(moment, received_ms)
+        left = _until(timestamp, received_ms)
     return None if left is None else _wait(_RETRY_AFTER, left, name)
 
 
@@ -178,8 +178,8 @@ def _reset_ms(value: str, received_ms: int) -> float | None:
     span = duration_ms(value)
     if span is None:
         return _until(date_ms(value), received_ms)
-    moment = _epoch_ms(span / 1000)
-    return span if moment is None else _until(moment, received_ms)
+    timestamp = _epoch_ms(span / 1000)
+    return span if timestamp is None else _until(timestamp, received_ms)
 
 
 def _is_exhausted(headers: Mapping[str, str], reset_name: str) -> bool:
@@ -271,9 +271,9 @@ def _field_wait(name: str, value: object, received_ms: int, hours_east: int) -> 
         ms = duration_ms(str(value)[:60], unit_ms=_RELATIVE[name])
     else:
         number = duration_ms(str(value)[:60])
-        moment = date_ms(str(value)[:60], hours_east) if number is None else _epoch_ms(number / 1000)
-        ms = _until(moment, received_ms)
-        if moment is not None and ms is None:
+        timestamp = date_ms(str(value)[:60], hours_east) if number is None else _epoch_ms(number / 1000)
+        ms = _until(timestamp, received_ms)
+        if timestamp is not None and ms is None:
             return None
     if ms is None:
         return StatedWait(source, 0, name, True)
@@ -301,9 +301,9 @@ def _matched_ms(match: re.Match[str], received_ms: int, hours_east: int) -> floa
     if kind == "clock":
         return clock_ms(value, received_ms)
     number = float(value)
-    moment = _epoch_ms(number)
-    if moment is not None:
-        return _until(moment, received_ms)
+    timestamp = _epoch_ms(number)
+    if timestamp is not None:
+        return _until(timestamp, received_ms)
     return number * (1 if "ms" in match[0].split("=")[0][:14] else 1000)
 
 

@@ -53,8 +53,8 @@ def chain_steps(commit: Commit, turn: Turn) -> list[ChainStep]:
                 steps.append(_failed(turn, decision.after, decision.model, "next_fallback"))
             case d.CandidateSkipped():
                 steps.append(_skipped(turn, decision))
-            case d.CheckAdmitted():
-                steps.append(_checked(turn, commit, decision))
+            case d.ProbeAdmitted():
+                steps.append(_probed(turn, commit, decision))
             case d.TurnFailed() if decision.end not in _UNSEEN and turn.attempts:
                 if not any(isinstance(one, d.CandidateSkipped) for one in commit.decisions):
                     outcome = "chain_exhausted" if decision.end is TurnEnd.EXHAUSTED else "stopped"
@@ -109,8 +109,8 @@ def _skipped(turn: Turn, skip: d.CandidateSkipped) -> ChainStep:
     )
 
 
-def _checked(turn: Turn, commit: Commit, check: d.CheckAdmitted) -> ChainStep:
-    started = next((one for one in commit.decisions if isinstance(one, d.AttemptStarted) and one.check), None)
+def _probed(turn: Turn, commit: Commit, check: d.ProbeAdmitted) -> ChainStep:
+    started = next((one for one in commit.decisions if isinstance(one, d.AttemptStarted) and one.probe), None)
     model = started.model if started is not None else ""
     return ChainStep(
         decision="probe_cooldown_candidate",

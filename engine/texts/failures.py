@@ -29,7 +29,7 @@ def skip_detail(model: str, because: SkipBecause, reason: Failure | None) -> str
     match because:
         case SkipBecause.COOLDOWN:
             return f"provider {provider} is in cooldown ({why})"
-        case SkipBecause.CHECKED_ALREADY:
+        case SkipBecause.PROBED_ALREADY:
             return f"provider {provider} is in cooldown (checked already in this turn)"
         case SkipBecause.AUTH:
             return f"provider {provider} has {why} issue (skipping all models)"

@@ -158,8 +158,8 @@ def fallback_note(
     words of the failed attempt up without writing anything; it returns None where there are none to be had,
     and what it raises goes through.
     """
-    told = session.announced
-    if told is None or told.selected != selected:
+    notified = session.announced
+    if notified is None or notified.selected != selected:
         return None
-    detail = read(told) if read is not None and told.attempt else None
-    return FallbackNote(selected=selected, active=told.active, reason=told.reason, detail=detail or "")
+    detail = read(notified) if read is not None and notified.attempt else None
+    return FallbackNote(selected=selected, active=notified.active, reason=notified.reason, detail=detail or "")

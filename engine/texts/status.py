@@ -14,7 +14,7 @@ from standby.events.vocabulary import Failure, SelectionSource
 from standby.projections.sessions import Session, Sticky
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
+class SessionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A session at a moment."""
 
     selected: str
@@ -38,19 +38,19 @@ def held_sticky(view: View, session: Session, selected: str, now_ms: int) -> Sti
     return max(held, key=lambda one: one.until_ms, default=None)
 
 
-def status_of(view: View, session: str, agent: str, now_ms: int) -> Status:
+def status_of(view: View, session: str, agent: str, now_ms: int) -> SessionStatus:
     """The status of a session, by its alias. A fallback from another selected model is stale and not shown."""
     try:
         selection = resolve(view, view.policy(), TurnRequested(turn="", session=session, agent=agent))
     except BadReport:
-        return Status(selected="", source=SelectionSource.DEFAULT, strict=False)
+        return SessionStatus(selected="", source=SelectionSource.DEFAULT, strict=False)
     known = view.sessions.get(session) or Session()
     active, reason = "", None
     if known.announced is not None and known.announced.selected == selection.model:
         active, reason = known.announced.active, known.announced.reason
     elif (sticky := held_sticky(view, known, selection.model, now_ms)) is not None:
         active, reason = sticky.model, Failure.RATE_LIMIT
-    return Status(
+    return SessionStatus(
         selected=selection.model,
         source=selection.source,
         strict=selection.override == (),

@@ -14,7 +14,7 @@ from standby.events.facts import CredentialRemoved
 from standby.events.vocabulary import CredentialKind
 from standby.hosts.cli.options import AgentName, AsJson, LogPath, StatePath, decoded, log_path, open_log
 from standby.hosts.cli.output import Out, local_time
-from standby.hosts.cli.reading import moment_ms
+from standby.hosts.cli.reading import timestamp_ms
 from standby.hosts.core import Core, wall_clock
 from standby.hosts.credential_values import Credential, api_key, token
 from standby.hosts.credentials import CredentialInfo, CredentialStore
@@ -88,7 +88,7 @@ def add(
         raise BadInput("--expires is for tokens; an API key does not expire")
     credential: Credential
     if kind is CredentialKind.TOKEN:
-        until = None if expires is None else moment_ms(expires)
+        until = None if expires is None else timestamp_ms(expires)
         credential = token(provider, _secret(key_env), until)
     else:
         credential = api_key(provider, _secret(key_env))

@@ -62,10 +62,10 @@ def _warn_of_blocks(view: View, alias: str, name: str, force: bool) -> None:
     if health is None:
         return
     now = wall_clock()
-    blocks = [cell for cell in enforced(health, manages_itself(view, health)) if cell.until_ms > now]
+    blocks = [entry for entry in enforced(health, manages_itself(view, health)) if entry.until_ms > now]
     if not blocks:
         return
-    longest = max(blocks, key=lambda cell: cell.until_ms)
+    longest = max(blocks, key=lambda entry: entry.until_ms)
     how = "disabled" if longest.kind is BlockKind.DISABLED else "blocked"
     scope = f" for {longest.model}" if longest.model else ""
     warning = (

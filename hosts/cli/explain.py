@@ -6,12 +6,12 @@ import typer
 
 from standby.events.errors import BadInput
 from standby.events.store import Store
+from standby.hosts.cli.explanation import story_of
+from standby.hosts.cli.labels import kept_text
 from standby.hosts.cli.log import field_text
 from standby.hosts.cli.options import AsJson, LogPath, open_log
 from standby.hosts.cli.output import Out, clock_time, local_time, span
 from standby.hosts.cli.reading import Names, find_turn, rows_of_turn
-from standby.hosts.cli.story import story_of
-from standby.hosts.cli.words import kept_text
 from standby.projections.history import History, TurnHistory
 
 _INDENT = " " * 16
@@ -81,7 +81,7 @@ def _words(step: dict[str, Any]) -> tuple[str, str]:
     match step["what"]:
         case "attempt_started":
             profile = f" with {step['profile']}" if step["profile"] else ""
-            extra = ", a check of a blocked profile" if step["check"] else ""
+            extra = ", a check of a blocked profile" if step["probe"] else ""
             extra += ", continuing the transcript" if step["continuation"] else ""
             extra += f", at most {span(step['timeout_ms'])}" if step["timeout_ms"] else ""
             return f"attempt {step['attempt']}: {step['model']}{profile}{extra}", "bold"

@@ -212,7 +212,7 @@ def _attempts(turns: list[TurnHistory], names: Names | None) -> Iterator[dict[st
                 "status": one.classified.status if one.classified else None,
                 "row": one.classified.row if one.classified else None,
                 "succeeded": int(one.succeeded),
-                "checked": int(one.decided.check),
+                "checked": int(one.decided.probe),
                 "started": utc_time(one.started_ms),
                 "started_ms": one.started_ms,
                 "ended_ms": one.ended_ms,

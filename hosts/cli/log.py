@@ -13,11 +13,11 @@ from standby.events.codec import decode
 from standby.events.commit import Commit
 from standby.events.errors import BadInput
 from standby.events.facts import CallFailed, TurnRequested
-from standby.events.store import Row
+from standby.events.store import StoredRow
+from standby.hosts.cli.labels import failure_text
 from standby.hosts.cli.options import AgentName, AsJson, LogPath, open_log, parse_position
 from standby.hosts.cli.output import MOMENTS, Out, local_time, span, utc_time
-from standby.hosts.cli.reading import TYPES, Names, Stored, checked_rows, moment_ms, needle, tags
-from standby.hosts.cli.words import failure_text
+from standby.hosts.cli.reading import TYPES, Names, Stored, checked_rows, needle, tags, timestamp_ms
 
 POLL_S = 0.1
 LAST_MOST = 1_000_000_000
@@ -48,7 +48,7 @@ class _Filter:
         self.turn_seen = turn is None
         """Whether the log has the wanted turn, as far as it was read."""
 
-    def wants(self, row: Row) -> Stored | None:
+    def wants(self, row: StoredRow) -> Stored | None:
         """The commit of a row if it is wanted."""
         if self._session is not None:
             self._note_turn(row)
@@ -62,13 +62,13 @@ class _Filter:
         commit = decode(row.body, row.position)
         return Stored(row, commit) if self._fits(commit, row) else None
 
-    def _note_turn(self, row: Row) -> None:
+    def _note_turn(self, row: StoredRow) -> None:
         if self._session and b'"turn_requested"' in row.body and needle(self._session) in row.body:
             fact = decode(row.body, row.position).fact
             if isinstance(fact, TurnRequested) and fact.session == self._session:
                 self._turns.add(fact.turn)
 
-    def _fits(self, commit: Commit, row: Row) -> bool:
+    def _fits(self, commit: Commit, row: StoredRow) -> bool:
         if self._since_ms is not None and commit.at_ms < self._since_ms:
             return False
         if self._types and self._types.isdisjoint(tags(commit)):
@@ -143,7 +143,7 @@ def _json(out: Out, stored: Stored, names: Names) -> None:
     out.json(value)
 
 
-def _following(store: Any, last: Row | None) -> Iterator[Row]:
+def _following(store: Any, last: StoredRow | None) -> Iterator[StoredRow]:
     while True:
         for row in checked_rows(store, last):
             last = row
@@ -187,13 +187,13 @@ def log_command(
             session=None if session is None else names.alias_of("session", session, agent),
             profile=None if profile is None else names.alias_of("profile", profile),
             types=_types(type_ or []),
-            since_ms=moment_ms(since) if since is not None and position is None else None,
+            since_ms=timestamp_ms(since) if since is not None and position is None else None,
             since_position=position,
         )
         out = Out()
         show = _json if as_json else _print
         kept: deque[Stored] = deque(maxlen=last)
-        end: Row | None = None
+        end: StoredRow | None = None
         for row in checked_rows(store):
             end = row
             stored = wanted.wants(row)

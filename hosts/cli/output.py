@@ -35,7 +35,7 @@ def clean(text: str) -> str:
     return text.translate(_CONTROL)
 
 
-def _moment(ms: int, zone: Any) -> datetime | None:
+def _timestamp(ms: int, zone: Any) -> datetime | None:
     try:
         return datetime.fromtimestamp(ms // 1000, zone).replace(microsecond=ms % 1000 * 1000)
     except (OverflowError, OSError, ValueError):
@@ -46,7 +46,7 @@ def local_time(ms: int | None) -> str:
     """A moment in local time with milliseconds; "-" for none."""
     if ms is None:
         return "-"
-    found = _moment(ms, None)
+    found = _timestamp(ms, None)
     return f"{ms} ms" if found is None else found.isoformat(" ", "milliseconds")
 
 
@@ -57,7 +57,7 @@ def clock_time(ms: int) -> str:
 
 def utc_time(ms: int) -> str:
     """A moment in UTC, as ISO 8601 with milliseconds."""
-    found = _moment(ms, UTC)
+    found = _timestamp(ms, UTC)
     return "" if found is None else found.isoformat("T", "milliseconds").replace("+00:00", "Z")
 
 

@@ -57,8 +57,8 @@ def _verified(store: SQLiteStore, kept: Head | None) -> tuple[Report, str]:
     with working("verifying", store.head().position) as steps:
         report = verify(
             store.read(),
-            aside=store.aside,
-            asides=store.asides(),
+            side_entry=store.side_entry,
+            side_entries=store.side_entries(),
             checkpoint=checkpoint if ours else None,
             encode_view=dump,
             head=kept,

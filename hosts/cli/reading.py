@@ -14,7 +14,7 @@ from standby.events import facts as f
 from standby.events.codec import decode, link
 from standby.events.commit import Commit
 from standby.events.errors import BadInput, DamagedLog
-from standby.events.store import START, Row, Store
+from standby.events.store import START, Store, StoredRow
 from standby.hosts.service import session_name
 
 TYPES = sorted(str(kind.__struct_config__.tag) for kind in (*f.Fact.__args__, *d.Decision.__args__))
@@ -29,11 +29,11 @@ _TURN_REQUESTED = b'"type":"turn_requested"'
 class Stored(NamedTuple):
     """A row and the commit in it."""
 
-    row: Row
+    row: StoredRow
     commit: Commit
 
 
-def checked_rows(store: Store, after: Row | None = None) -> Iterator[Row]:
+def checked_rows(store: Store, after: StoredRow | None = None) -> Iterator[StoredRow]:
     """Rows in order, each held against its predecessor before anybody looks at it.
 
     Raises:
@@ -74,8 +74,8 @@ class Names:
     def get(self, alias: str) -> str | None:
         """The name or text, or None when the side table has none (any more)."""
         if alias not in self._found:
-            aside = self._store.aside(alias)
-            self._found[alias] = None if aside is None else aside.text
+            side_entry = self._store.side_entry(alias)
+            self._found[alias] = None if side_entry is None else side_entry.text
         return self._found[alias]
 
     def of(self, alias: str) -> str:
@@ -109,11 +109,11 @@ class Names:
         """
         wanted = {name, session_name(agent, name)} if kind == "session" else {name}
         known = []
-        for aside in self._store.asides():
-            if aside.kind == kind:
-                if aside.text in wanted or aside.alias == name:
-                    return aside.alias
-                known.append(aside.text)
+        for side_entry in self._store.side_entries():
+            if side_entry.kind == kind:
+                if side_entry.text in wanted or side_entry.alias == name:
+                    return side_entry.alias
+                known.append(side_entry.text)
         if re.fullmatch(rf"{kind[0]}-[0-9a-f]{{24}}", name):
             return name  # its name was erased; what is left of it goes by the alias
         some = ", ".join(self._shown(kind, one) for one in sorted(known)[:8]) or "none"
@@ -134,7 +134,7 @@ def length_ms(text: str) -> int | None:
     return sum(int(number) * _UNITS[unit] for number, unit in parts)
 
 
-def moment_ms(text: str, now_ms: int | None = None) -> int:
+def timestamp_ms(text: str, now_ms: int | None = None) -> int:
     """A moment: ISO date or time (local unless it names a zone), epoch ms, `HH:MM[:SS]` today, or `10m` ago.
 
     Raises:
@@ -165,14 +165,14 @@ def moment_ms(text: str, now_ms: int | None = None) -> int:
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
-def find_turn(store: Store, wanted: str) -> tuple[str, Row | None]:
+def find_turn(store: Store, wanted: str) -> tuple[str, StoredRow | None]:
     """The turn that a prefix or `last` names, and the row before the one that requested it.
 
     Raises:
         BadInput: no turn, or several turns, begin so.
     """
-    found: dict[str, Row | None] = {}
-    before: Row | None = None
+    found: dict[str, StoredRow | None] = {}
+    before: StoredRow | None = None
     part = needle(wanted)
     for row in checked_rows(store):
         if _TURN_REQUESTED in row.body and (wanted == "last" or part in row.body):
@@ -198,7 +198,7 @@ def find_turn(store: Store, wanted: str) -> tuple[str, Row | None]:
     return next(iter(found.items()))
 
 
-def rows_of_turn(store: Store, turn: str, after: Row | None) -> Iterator[Stored]:
+def rows_of_turn(store: Store, turn: str, after: StoredRow | None) -> Iterator[Stored]:
     """The commits whose fact is about a turn."""
     part = needle(turn)
     for row in checked_rows(store, after):

@@ -12,10 +12,10 @@ from standby.engine.view import View
 from standby.events.codec import decode
 from standby.events.errors import BadInput, Refused
 from standby.events.sqlite import SQLiteStore
-from standby.events.store import CheckpointRow, Row
+from standby.events.store import CheckpointRow, StoredRow
 from standby.hosts.cli.options import AsJson, LogPath, open_log, parse_position
 from standby.hosts.cli.output import Out, local_time, working
-from standby.hosts.cli.reading import Names, checked_rows, moment_ms
+from standby.hosts.cli.reading import Names, checked_rows, timestamp_ms
 from standby.hosts.cli.state import print_state, state_of
 from standby.hosts.core import load_view, wall_clock
 
@@ -37,8 +37,8 @@ def replay_command(
     try:
         # The live view first: what others write meanwhile is then beyond the position that is compared.
         live = load_view(store, checkpointed=not rebuild)
-        position, moment = _limit(at)
-        view, last_ms = _replayed(store, live.position if at is None else position, moment)
+        position, timestamp = _limit(at)
+        view, last_ms = _replayed(store, live.position if at is None else position, timestamp)
         if position is not None and view.position < position:
             raise BadInput(f"the log ends at position {view.position}, before {position}")
         equal = dump(view) == dump(live) if at is None else None
@@ -49,10 +49,10 @@ def replay_command(
                 view.position,
             )
         dropped = _rebuild(store, view) if rebuild else None
-        now = moment if moment is not None else last_ms if at is not None else wall_clock()
+        now = timestamp if timestamp is not None else last_ms if at is not None else wall_clock()
         out = Out()
         state = state_of(view, Names(store), now)
-        first = at is not None and moment is None and view.position == 0
+        first = at is not None and timestamp is None and view.position == 0
         if first:
             state["at_ms"] = None  # Nothing had happened yet, so there is no moment that it was true at.
         if as_json:
@@ -78,10 +78,10 @@ def _limit(at: str | None) -> tuple[int | None, int | None]:
     position = parse_position(at)
     if position is not None:
         return position, None
-    return None, moment_ms(at)
+    return None, timestamp_ms(at)
 
 
-def _replayed(store: SQLiteStore, position: int | None, moment: int | None) -> tuple[View, int]:
+def _replayed(store: SQLiteStore, position: int | None, timestamp: int | None) -> tuple[View, int]:
     """The view after the last commit that counts, and that commit's moment.
 
     Every decision is made again from its fact, and has to be the stored one: the result owes nothing to what
@@ -91,7 +91,7 @@ def _replayed(store: SQLiteStore, position: int | None, moment: int | None) -> t
     with working("replaying", store.head().position) as steps:
         for row in _until(store, position):
             commit = decode(row.body, row.position)
-            if moment is not None and commit.at_ms > moment:
+            if timestamp is not None and commit.at_ms > timestamp:
                 break
             check_commit(view, commit)
             view.hash = row.hash
@@ -101,7 +101,7 @@ def _replayed(store: SQLiteStore, position: int | None, moment: int | None) -> t
     return view, last_ms
 
 
-def _until(store: SQLiteStore, position: int | None) -> Iterator[Row]:
+def _until(store: SQLiteStore, position: int | None) -> Iterator[StoredRow]:
     for row in checked_rows(store):
         if position is not None and row.position > position:
             return

@@ -11,7 +11,7 @@ import typer
 
 from standby.events.errors import BadInput
 from standby.hosts.cli.options import AgentName, AsJson, LogPath, PolicyPath, StatePath, decoded, log_path
-from standby.hosts.settings.cells import LONGEST_MS
+from standby.hosts.settings.validators import LONGEST_MS
 
 TIMEOUT_MOST_S = LONGEST_MS / 1000
 
@@ -40,7 +40,7 @@ def run_command(
     as_json: AsJson = False,
 ) -> None:
     """Ask a model, with everything that standby does when it fails. Exit 0: answered, 1: not, 2: bad input."""
-    from standby.hosts.cli.talk import Manner, talking
+    from standby.hosts.cli.chat import Manner, talking
 
     manner = Manner(
         session=session,

@@ -19,6 +19,6 @@ def simulate_command(
 
     Exit status 1 when something that the scenario expects did not happen, 2 when it cannot be played.
     """
-    from standby.hosts.cli.stage import simulate
+    from standby.hosts.cli.playback import simulate
 
     simulate(files, log, as_json=as_json, quiet=quiet)

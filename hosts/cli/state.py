@@ -105,15 +105,17 @@ def _profile(view: View, names: Names, alias: str, health: Health, now_ms: int) 
         "usage_stats": documented_stats(health, now_ms, manages_itself(view, health)),
         "blocks": [
             {
-                "model": cell.model,
-                "reason": cell.reason,
-                "kind": cell.kind,
-                "until_ms": cell.until_ms,
-                "evidence_ms": cell.evidence_ms,
-                "ours": cell.ours,
+                "model": entry.model,
+                "reason": entry.reason,
+                "kind": entry.kind,
+                "until_ms": entry.until_ms,
+                "evidence_ms": entry.evidence_ms,
+                "ours": entry.ours,
             }
-            for cell in sorted(enforced(health, manages_itself(view, health)), key=lambda cell: cell.until_ms)
-            if cell.until_ms > now_ms
+            for entry in sorted(
+                enforced(health, manages_itself(view, health)), key=lambda entry: entry.until_ms
+            )
+            if entry.until_ms > now_ms
         ],
     }
 

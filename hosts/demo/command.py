@@ -22,7 +22,7 @@ def demo_command(
     """Watch a conversation survive its providers: about 15 seconds, no network, nothing to set up."""
     # Imported here, so that other commands start without an HTTP client.
     from standby.hosts.demo.play import play
-    from standby.hosts.demo.stage import Stage
+    from standby.hosts.demo.steps_shown import Stage
     from standby.hosts.scripted.script import load
 
     replies = None if script is None else load(script)

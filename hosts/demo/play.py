@@ -23,7 +23,7 @@ from standby.events.sqlite import SQLiteStore
 from standby.hosts.cli.output import span
 from standby.hosts.credential_values import api_key
 from standby.hosts.credentials import CredentialStore
-from standby.hosts.demo.stage import Stage
+from standby.hosts.demo.steps_shown import Stage
 from standby.hosts.providers.table import endpoint
 from standby.hosts.runner import Runner
 from standby.hosts.scripted import Script, ScriptedProvider
@@ -67,7 +67,7 @@ def play(log: Path, stage: Stage, script: Script | None = None, lines: Sequence[
     with ExitStack() as stack:
         first, second = (stack.enter_context(ScriptedProvider(script)) for _ in range(2))
         keys = stack.enter_context(_credentials())
-        service = stack.enter_context(open_service(log, settings, slot="demo"))
+        service = stack.enter_context(open_service(log, settings, instance="demo"))
         runner = stack.enter_context(
             Runner(
                 service,
@@ -148,8 +148,8 @@ class _Follower(threading.Thread):
                 self._seen = row.position
 
     def _named(self, alias: str) -> str:
-        aside = self._store.aside(alias) if alias else None
-        return alias if aside is None else aside.text
+        side_entry = self._store.side_entry(alias) if alias else None
+        return alias if side_entry is None else side_entry.text
 
     def __enter__(self) -> "_Follower":
         self.start()
@@ -198,13 +198,13 @@ def _prove(log: Path, stage: Stage) -> Report:
     """Read the log as a stranger would, and recompute every decision in it."""
     store = SQLiteStore(log, create=False)
     try:
-        report = verify(store.read(), aside=store.aside, asides=store.asides())
+        report = verify(store.read(), side_entry=store.side_entry, side_entries=store.side_entries())
     finally:
         store.close()
-    verdict = "all agree" if report.holds else f"refused: {report.problem}"
+    outcome = "all agree" if report.holds else f"refused: {report.problem}"
     stage.remark(
         "verified",
-        f"Verified: {report.commits} commits, {report.decisions} decisions recomputed, {verdict}.",
+        f"Verified: {report.commits} commits, {report.decisions} decisions recomputed, {outcome}.",
         commits=report.commits,
         decisions=report.decisions,
         holds=report.holds,

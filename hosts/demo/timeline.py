@@ -34,7 +34,7 @@ def lines_of(commit: Commit, name: Name) -> Iterator[tuple[Any, Line]]:
 
 def _started(one: d.AttemptStarted, commit: Commit, name: Name) -> Line:
     profile = f" with {name(one.profile)}" if one.profile else ""
-    check = ", as a check" if one.check else ""
+    check = ", as a check" if one.probe else ""
     return Line("call", "cyan", f"{one.model}{profile} (attempt {one.attempt}{check})", one.rules)
 
 

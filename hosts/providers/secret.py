@@ -8,7 +8,7 @@ import hashlib
 import hmac
 from typing import Final, NoReturn
 
-from standby.engine.reading.known_secrets import Known
+from standby.engine.reading.known_secrets import KnownSecrets
 from standby.events.vocabulary import CredentialKind
 
 MASK: Final = "[secret]"
@@ -28,7 +28,7 @@ class Secret:
 
     def __init__(self, value: str, kind: CredentialKind = CredentialKind.API_KEY) -> None:
         self._value = value
-        self._known: Known | None = None
+        self._known: KnownSecrets | None = None
         self.kind = kind
 
     def reveal(self) -> str:
@@ -40,7 +40,7 @@ class Secret:
         if not text or len(self._value) < _MASKABLE_CHARS:
             return text
         if self._known is None:
-            self._known = Known((self._value,))
+            self._known = KnownSecrets((self._value,))
         return self._known.hide(text, MASK)
 
     @property

@@ -128,7 +128,7 @@ class Driver:
         self._turn = copy.copy(handle.state)
         self._step = handle.step
         self._prices = core.view.policy_of(self._turn).prices
-        self._owned = (self._turn.runtime, self._turn.epoch) == (core.slot, core.epoch)
+        self._owned = (self._turn.runtime, self._turn.epoch) == (core.instance, core.epoch)
 
     def _move(self, work: Callable[[], Any]) -> Steps:
         """Do this on the log as the turn's owner."""

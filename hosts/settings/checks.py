@@ -11,8 +11,8 @@ from standby.events.codec import COMMIT_LIMIT
 from standby.events.errors import BadInput, BadPolicy
 from standby.events.policy import ModelChain, Policy
 from standby.hosts.providers.table import PROVIDERS
-from standby.hosts.settings.cells import Cell, Source, suggestion
 from standby.hosts.settings.lines import Path
+from standby.hosts.settings.validators import Cell, Source, suggestion
 from standby.hosts.settings.values import Settings
 
 _ENVELOPE_BYTES = 1024

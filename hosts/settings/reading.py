@@ -11,11 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from standby.events.errors import BadPolicy
-from standby.hosts.settings.cells import Cell, Source, suggestion
 from standby.hosts.settings.checks import check_together
 from standby.hosts.settings.keys import KEYS, NAMES, REQUIRED, TREE, Key, Node
 from standby.hosts.settings.lines import Lines, Path
 from standby.hosts.settings.secrets import refuse_secrets, secret_like, use_instead
+from standby.hosts.settings.validators import Cell, Source, suggestion
 from standby.hosts.settings.values import Settings
 
 _BYTES_MOST: Final = 1 << 20

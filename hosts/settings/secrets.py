@@ -3,8 +3,8 @@
 import re
 from typing import Any, Final
 
-from standby.hosts.settings.cells import Source
 from standby.hosts.settings.lines import Path
+from standby.hosts.settings.validators import Source
 
 _SECRET_KEY: Final = re.compile(
     r"(?:apikeys?|tokens?|secrets?|secretkey|password|passwd|passphrase|authorization|accesskey|privatekey|cookie"

@@ -54,16 +54,16 @@ class World(Protocol):
     credentials: Credentials
     problems: list[str]
 
-    def service(self, slot: str) -> Standby:
+    def service(self, instance: str) -> Standby:
         """The door of a runtime."""
 
-    def handle(self, turn: str, slot: str) -> TurnHandle:
+    def handle(self, turn: str, instance: str) -> TurnHandle:
         """A turn, by the runtime that owns it unless `slot` names another one."""
 
-    def restart(self, slot: str) -> None:
+    def restart(self, instance: str) -> None:
         """A runtime ends and starts again."""
 
-    def take_over(self, turn: str, slot: str) -> None:
+    def take_over(self, turn: str, instance: str) -> None:
         """A runtime goes on with a turn of another one."""
 
 
@@ -139,8 +139,8 @@ def _turn(world: World, step: Step) -> bool:
     return True
 
 
-def _recovering(world: World, said: Recovering, slot: str) -> None:
-    handle = world.handle(said.turn, slot)
+def _recovering(world: World, said: Recovering, instance: str) -> None:
+    handle = world.handle(said.turn, instance)
     attempts = handle.state.attempts
     if not attempts:
         raise BadInput(f"turn {said.turn} has made no attempt yet")

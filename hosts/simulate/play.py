@@ -55,7 +55,7 @@ class _Run:
     """One runtime at work on a turn."""
 
     turn: PlayedTurn
-    slot: str
+    instance: str
     script: Script
     alive: bool = True
 
@@ -118,7 +118,7 @@ class _Player:
         for number, step in enumerate(self.scenario.steps):
             doing = self.doing(number, step)
             if step.at is not None or step.during is not None:
-                last_ms = self.moment(number, step, last_ms)
+                last_ms = self.timestamp(number, step, last_ms)
                 self.later(last_ms, doing)
                 continue
             self.drain()
@@ -128,7 +128,7 @@ class _Player:
         self.drain()
         return self.played()
 
-    def moment(self, number: int, step: Step, last_ms: int) -> int:
+    def timestamp(self, number: int, step: Step, last_ms: int) -> int:
         """When a step happens that does not wait for what is under way."""
         if step.at is None:
             return last_ms + (step.during or 0)
@@ -165,21 +165,21 @@ class _Player:
 
     # ---- runtimes --------------------------------------------------------------------------------------------
 
-    def service(self, slot: str) -> Standby:
+    def service(self, instance: str) -> Standby:
         """The door of a runtime; it is opened when it is first spoken of."""
-        return self.runtimes.get(slot) or self.open(slot, None)
+        return self.runtimes.get(instance) or self.open(instance, None)
 
-    def open(self, slot: str, settings: Settings | None) -> Standby:
+    def open(self, instance: str, settings: Settings | None) -> Standby:
         """A runtime starts."""
         core = Core(
             self.store,
-            slot=slot,
+            instance=instance,
             clock=lambda: self.now_ms,
-            draw=lambda: self.random.getrandbits(32),
+            entropy=lambda: self.random.getrandbits(32),
             salt=lambda: self.random.randbytes(SALT_BYTES),
         )
         core.watch(lambda commit: self.record(core, commit))
-        service = self.runtimes[slot] = Standby(core, settings)
+        service = self.runtimes[instance] = Standby(core, settings)
         service.evidence_bytes = self.loaded.settings.evidence_bytes
         return service
 
@@ -190,16 +190,16 @@ class _Player:
         if turn is not None and state is not None:
             turn.records += chain_steps(commit, state)
 
-    def restart(self, slot: str) -> None:
+    def restart(self, instance: str) -> None:
         """A runtime ends, and its work on turns with it; then it starts again."""
         for run in self.runs:
-            if run.slot == slot:
+            if run.instance == instance:
                 self.stop(run)
-        self.open(slot, None)
+        self.open(instance, None)
 
-    def handle(self, turn: str, slot: str = "") -> TurnHandle:
+    def handle(self, turn: str, instance: str = "") -> TurnHandle:
         """A turn, by the runtime that owns it unless another one is named."""
-        service = self.service(slot or self.turns[turn].owner)
+        service = self.service(instance or self.turns[turn].owner)
         with service.core.group():
             return TurnHandle(service, turn)
 
@@ -225,22 +225,22 @@ class _Player:
         self.turns[said.id] = turn
         self.begin(turn, self.asks[said.id], turn.owner)
 
-    def take_over(self, key: str, slot: str) -> None:
+    def take_over(self, key: str, instance: str) -> None:
         """A runtime goes on with a turn that another one had."""
         turn = self.turns[key]
-        if any(run.alive and run.turn is turn and run.slot == slot for run in self.runs):
+        if any(run.alive and run.turn is turn and run.instance == instance for run in self.runs):
             raise BadInput(
-                f"runtime {slot} is at work on turn {key}; restart it first, or name another runtime"
+                f"runtime {instance} is at work on turn {key}; restart it first, or name another runtime"
             )
         if turn.ended_ms is not None:
             raise BadInput(f"turn {key} is over")
-        turn.owner = slot
-        self.begin(turn, replace(self.asks[key], resumes=key), slot)
+        turn.owner = instance
+        self.begin(turn, replace(self.asks[key], resumes=key), instance)
 
-    def begin(self, turn: PlayedTurn, ask: Ask, slot: str) -> None:
+    def begin(self, turn: PlayedTurn, ask: Ask, instance: str) -> None:
         """A runtime begins to work on a turn."""
-        driver = Driver(self.service(slot), _Keys(), _endpoint, ask, None, set())  # type: ignore[arg-type]  # the harness takes it
-        run = _Run(turn, slot, driver.script())
+        driver = Driver(self.service(instance), _Keys(), _endpoint, ask, None, set())  # type: ignore[arg-type]  # the harness takes it
+        run = _Run(turn, instance, driver.script())
         self.runs.append(run)
         self.go_on(run, None)
 
@@ -276,7 +276,7 @@ class _Player:
     def call(self, run: _Run, effect: Call) -> None:
         """A call begins; what it comes to is known when it is over."""
         model = f"{effect.endpoint.provider}/{effect.model}"
-        service = self.service(run.slot)
+        service = self.service(run.instance)
         profile = service.core.name_of(TurnHandle(service, run.turn.id).state.attempts[-1].profile)
         one = self.outcomes.take(model, profile, run.turn.id, self.now_ms)
         late = one.took > effect.timeout_ms
@@ -312,7 +312,7 @@ class _Player:
                 continue
             turn.ended_ms = turn.state.ended_ms
             for run in self.runs:
-                if run.turn is turn and run.slot == turn.owner:
+                if run.turn is turn and run.instance == turn.owner:
                     self.stop(run)
         self.runs = [run for run in self.runs if run.alive]
 
@@ -321,7 +321,9 @@ class _Player:
     def played(self) -> Played:
         """What came of it, held against what was expected."""
         self.look()
-        report = verify(self.store.read(), aside=self.store.aside, asides=self.store.asides())
+        report = verify(
+            self.store.read(), side_entry=self.store.side_entry, side_entries=self.store.side_entries()
+        )
         named = self.commits()
         turns = list(self.turns.values())
         problems = [*self.problems]

@@ -16,7 +16,7 @@ from typing import Any, Final, get_args, get_type_hints
 import msgspec
 
 from standby.events.errors import BadPolicy, BadScript
-from standby.hosts.cli.meanings import meanings
+from standby.hosts.cli.rule_texts import rule_texts
 from standby.hosts.settings import Settings, settings_within
 from standby.hosts.settings.lines import Lines, Path, dotted
 from standby.hosts.simulate.scenario import REFERENCES, Duration, Loaded, Profile, Scenario, Step
@@ -362,8 +362,8 @@ def _known_profile(name: str, known: Iterable[str], path: Path, source: _Source)
 
 
 def _known_rule(rule: str, path: Path, source: _Source) -> None:
-    if rule not in meanings():
-        close = difflib.get_close_matches(rule.upper(), meanings(), n=1, cutoff=0.6)
+    if rule not in rule_texts():
+        close = difflib.get_close_matches(rule.upper(), rule_texts(), n=1, cutoff=0.6)
         better = f'; did you mean "{close[0]}"?' if close else ""
         raise source.error(path, f'there is no rule "{rule}"{better}')
 

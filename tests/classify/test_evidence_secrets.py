@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from standby.engine.reading.extract import Extracted, Reply, extract
-from standby.engine.reading.known_secrets import MASK, Known
+from standby.engine.reading.known_secrets import MASK, KnownSecrets
 from standby.engine.reading.masking import mask
 from standby.engine.texts.notices import reason_text
 from standby.events.vocabulary import Failure
@@ -68,7 +68,7 @@ def test_a_known_secret_is_masked_in_every_spelling(spelt: str, frame: str) -> N
 def test_a_secret_of_another_script_is_masked_percent_encoded() -> None:
     secret = "Schlüssel-ÄÖ-wort"
     for spelt in (secret, secret.upper(), quote(secret), json.dumps(secret)):
-        assert Known((secret,)).hide(f"<{spelt.strip(chr(34))}>") == f"<{MASK}>"
+        assert KnownSecrets((secret,)).hide(f"<{spelt.strip(chr(34))}>") == f"<{MASK}>"
 
 
 def test_passphrases_are_masked_as_a_form_spells_them() -> None:

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from standby.engine.classify.codes import FRAGMENTS, TOKENS, family_of_code
-from standby.engine.classify.normalise import fold, squash
+from standby.engine.classify.normalise import normalise, squash
 from standby.engine.classify.providers import FAMILIES, families_containing, families_exact
-from standby.engine.classify.table_rows import Row, Table
+from standby.engine.classify.table_rows import RowTable, TableRow
 from standby.engine.classify.tables import RULESETS, TABLE
 from standby.engine.reading.phrase_lines import SAYS, find_phrases
 from standby.engine.reading.phrases import Phrasebook, Say, _taken_apart
-from standby.engine.reading.words import FORMS, Words
+from standby.engine.reading.word_index import FORMS, WordIndex
 
 MARKS = {
     "status.leading", "status.body", "status.envelope", "shape.html", "shape.placeholder", "shape.blank",
@@ -26,7 +26,7 @@ SAID = {line.id for line in SAYS} | {line.group for line in SAYS} | MARKS
 CODES = {code for codes in TOKENS.values() for code in codes.split()}
 ROWS = [(table.id, row) for table in RULESETS.values() for row in table.rows]
 
-PINNED = {"1": "2d95e518c361d48c"}
+PINNED = {1: "2d95e518c361d48c"}
 """Table version -> digest of its content. Change a released table only together with its number."""
 
 
@@ -58,10 +58,10 @@ def sample(pattern: str) -> str:
 def test_every_pattern_finds_what_it_describes(line: Say) -> None:
     for pattern in line.patterns:
         text = sample(pattern) if pattern.isascii() else pattern.replace("~", "某")
-        hits = find_phrases(Words([fold(text)]), 402)
+        hits = find_phrases(WordIndex([normalise(text)]), 402)
         assert line.id in hits, (pattern, text, hits)
         if pattern.isascii():
-            assert line.id in find_phrases(Words([fold(text.upper().replace(" ", "_"))]), 402), pattern
+            assert line.id in find_phrases(WordIndex([normalise(text.upper().replace(" ", "_"))]), 402), pattern
 
 
 def test_every_name_in_a_row_exists() -> None:
@@ -84,7 +84,7 @@ def test_row_ids_are_used_once(ruleset: str) -> None:
     ids = [row.id for row in RULESETS[ruleset].rows]
     assert len(ids) == len(set(ids))
     with pytest.raises(ValueError, match="used twice"):
-        Table((RULESETS[ruleset].rows[0], RULESETS[ruleset].rows[0]))
+        RowTable((RULESETS[ruleset].rows[0], RULESETS[ruleset].rows[0]))
 
 
 def test_a_code_belongs_to_one_set() -> None:
@@ -144,7 +144,7 @@ def test_a_pattern_needs_a_word_to_be_looked_up_by() -> None:
 
 def test_both_rulesets_coexist_and_differ_by_their_rows() -> None:
     ten, four = (RULESETS[name] for name in ("2026-10", "2026-04"))
-    assert all(isinstance(row, Row) for table in (ten, four) for row in table.rows)
+    assert all(isinstance(row, TableRow) for table in (ten, four) for row in table.rows)
     assert not {row.id for row in ten.rows} & {row.id for row in four.rows}
 
 

@@ -113,7 +113,7 @@ def test_following_shows_what_another_process_writes_and_ends_with_130(made: Mad
         assert process.stdout is not None
         before = [json.loads(process.stdout.readline()) for _ in made.turns]
         assert [one["fact"]["turn"] for one in before] == list(made.turns.values())
-        world = World(store=SQLiteStore(made.path), slot="other", now_ms=made.end_ms)
+        world = World(store=SQLiteStore(made.path), instance="other", now_ms=made.end_ms)
         world.turn("zoe", turn="t-followed")
         world.service.close()
         line = json.loads(process.stdout.readline())

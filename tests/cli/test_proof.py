@@ -105,21 +105,21 @@ def test_a_cut_off_tail_shows_against_a_head_that_was_kept(run: Run, made: Made)
 def test_another_history_of_the_same_length_is_not_the_kept_one(run: Run, made: Made) -> None:
     head = run("head", "--log", str(made.path)).stdout.strip()
     last = len(rows(made.path))
-    resealed(made.path, {1: msgspec.structs.replace(commit_at(made.path, 1), draw=7)})
+    resealed(made.path, {1: msgspec.structs.replace(commit_at(made.path, 1), entropy=7)})
     run("verify", "--log", str(made.path))
     assert refused_at(run, made, "--head", head) == last
 
 
 def test_an_altered_text_is_refused_where_it_is_used(run: Run, made: Made) -> None:
     with sql(made.path) as connection:
-        (alias,) = connection.execute("SELECT alias FROM asides WHERE kind = 'text' LIMIT 1").fetchone()
-        connection.execute("UPDATE asides SET text = text || '!' WHERE alias = ?", (alias,))
+        (alias,) = connection.execute("SELECT alias FROM side_entries WHERE kind = 'text' LIMIT 1").fetchone()
+        connection.execute("UPDATE side_entries SET text = text || '!' WHERE alias = ?", (alias,))
     refused_at(run, made)
 
 
 def test_an_altered_name_is_refused(run: Run, made: Made) -> None:
     with sql(made.path) as connection:
-        connection.execute("UPDATE asides SET text = 'main/mallory' WHERE text = 'main/alice'")
+        connection.execute("UPDATE side_entries SET text = 'main/mallory' WHERE text = 'main/alice'")
     refused_at(run, made)
 
 

@@ -279,12 +279,12 @@ def test_replay_shows_the_state_as_it_was(run: Run, made: Made) -> None:
     assert alice(before)["active_fallback"] is None
     assert alice(after)["active_fallback"] == {"model": B, "reason": "rate_limit"}
     assert not any(profile["blocks"] for profile in before["profiles"])
-    moment = commit_at(made.path, at[-1]).at_ms
-    by_time = values(run("replay", "--at", str(moment), "--json", *log).stdout)[0]
-    assert by_time["at_ms"] == moment
+    timestamp = commit_at(made.path, at[-1]).at_ms
+    by_time = values(run("replay", "--at", str(timestamp), "--json", *log).stdout)[0]
+    assert by_time["at_ms"] == timestamp
     assert by_time["head"]["position"] > at[-1], "the next turn began in the same millisecond"
     assert alice(by_time) == {**alice(after), "last_turn": made.turns["sticky"]}
-    assert "the state at " + local_time(moment) in run("replay", "--at", local_time(moment), *log).stdout
+    assert "the state at " + local_time(timestamp) in run("replay", "--at", local_time(timestamp), *log).stdout
 
 
 def test_replay_says_what_cannot_be(run: Run, made: Made) -> None:

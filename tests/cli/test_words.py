@@ -4,7 +4,7 @@ import pytest
 
 from standby.events.errors import BadInput
 from standby.hosts.cli.output import clean, local_time, span, timed, utc_time
-from standby.hosts.cli.reading import length_ms, moment_ms
+from standby.hosts.cli.reading import length_ms, timestamp_ms
 
 NOW = 1_800_000_000_123
 
@@ -22,22 +22,22 @@ NOW = 1_800_000_000_123
 )
 def test_lengths(text: str, ms: int) -> None:
     assert length_ms(text) == ms
-    assert moment_ms(text, NOW) == NOW - ms
-    assert moment_ms(text + " ago", NOW) == NOW - ms
+    assert timestamp_ms(text, NOW) == NOW - ms
+    assert timestamp_ms(text + " ago", NOW) == NOW - ms
 
 
 @pytest.mark.parametrize("text", ["", "m", "10", "10x", "10m!", "-3s", "tomorrow", "2026-13-01", "25:00"])
 def test_what_is_no_moment(text: str) -> None:
     with pytest.raises(BadInput, match="is no moment"):
-        moment_ms(text, NOW)
+        timestamp_ms(text, NOW)
 
 
 def test_moments_come_back_as_they_are_shown() -> None:
-    assert moment_ms(local_time(NOW), NOW) == NOW
-    assert moment_ms(utc_time(NOW), NOW) == NOW
-    assert moment_ms(str(NOW)) == NOW
+    assert timestamp_ms(local_time(NOW), NOW) == NOW
+    assert timestamp_ms(utc_time(NOW), NOW) == NOW
+    assert timestamp_ms(str(NOW)) == NOW
     assert utc_time(NOW) == "2027-01-15T08:00:00.123Z"
-    assert moment_ms(local_time(NOW)[11:23], NOW) == NOW
+    assert timestamp_ms(local_time(NOW)[11:23], NOW) == NOW
     assert local_time(10**18) == f"{10**18} ms"
     assert local_time(None) == "-"
 

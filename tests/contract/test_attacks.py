@@ -56,7 +56,7 @@ def head_seen_elsewhere(path: Path) -> int:
 @pytest.mark.invariant(11)
 def test_opening_a_log_twice_in_one_process_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
-    with Standby(Core(SQLiteStore(path), slot="a"), Settings(policy=chain())) as service:
+    with Standby(Core(SQLiteStore(path), instance="a"), Settings(policy=chain())) as service:
         SQLiteStore(path).close()
         head_seen_elsewhere(path)
         for number in range(3):
@@ -67,7 +67,7 @@ def test_opening_a_log_twice_in_one_process_loses_nothing(tmp_path: Path) -> Non
 
 def test_a_log_that_was_deleted_while_open_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
-    with Standby(Core(SQLiteStore(path), slot="a"), Settings(policy=chain())) as service:
+    with Standby(Core(SQLiteStore(path), instance="a"), Settings(policy=chain())) as service:
         path.unlink()
         with pytest.raises(LogError, match="moved or deleted"):
             list(service.core.store.read())
@@ -149,8 +149,8 @@ def test_a_checkpoint_before_the_start_is_neither_used_nor_proved(position: int)
 def test_names_that_went_without_an_erasure_are_missed(store: SQLiteStore) -> None:
     world = World(store=store)
     world.answer(world.turn())
-    store._connection.execute("DELETE FROM asides WHERE text = 'openai:one'")
-    report = verify(store.read(), aside=store.aside, asides=store.asides())
+    store._connection.execute("DELETE FROM side_entries WHERE text = 'openai:one'")
+    report = verify(store.read(), side_entry=store.side_entry, side_entries=store.side_entries())
     assert report.refused_at == 3
     assert "missing and was not erased" in report.problem
 
@@ -161,8 +161,8 @@ def test_an_altered_text_is_named_by_its_position_and_cannot_change_its_owner(st
     turn = world.turn()
     world.fail(turn, "auth")
     at = store.head().position
-    store._connection.execute("UPDATE asides SET subject = 's-nobody' WHERE kind = 'text'")
-    report = verify(store.read(), aside=store.aside, asides=store.asides())
+    store._connection.execute("UPDATE side_entries SET subject = 's-nobody' WHERE kind = 'text'")
+    report = verify(store.read(), side_entry=store.side_entry, side_entries=store.side_entries())
     assert report.refused_at == at
 
 
@@ -195,7 +195,9 @@ def test_a_clock_that_is_set_back_a_little_is_waited_out() -> None:
 def test_a_trigger_that_could_keep_what_is_erased_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     store = SQLiteStore(path)
-    store._connection.execute("CREATE TRIGGER keeper BEFORE DELETE ON asides BEGIN SELECT raise(IGNORE); END")
+    store._connection.execute(
+        "CREATE TRIGGER keeper BEFORE DELETE ON side_entries BEGIN SELECT raise(IGNORE); END"
+    )
     store.close()
     with pytest.raises(DamagedLog, match="keeper"):
         SQLiteStore(path)

@@ -34,8 +34,8 @@ POLICY = Policy(models=ModelChain(primary="openai/alpha", fallbacks=("anthropic/
 START = 1_800_000_000_000
 
 
-def core(store: Store, slot: str = "main") -> Core:
-    return Core(store, slot=slot, clock=lambda: START, draw=lambda: 500)
+def core(store: Store, instance: str = "main") -> Core:
+    return Core(store, instance=instance, clock=lambda: START, entropy=lambda: 500)
 
 
 def compaction(count: int) -> CompactionCompleted:
@@ -79,7 +79,7 @@ def test_a_group_is_there_wholly_or_not_at_all(opened: Opener) -> None:
         writer.alias("session", "Ann", transaction)
         writer.submit(CallUnknown(turn="t-none", attempt=1, effects=Effects.NONE))
     assert opened().head() == before
-    assert list(opened().asides()) == []
+    assert list(opened().side_entries()) == []
     assert writer.known_alias("session", "Ann") is None
     with writer.group() as transaction:
         writer.submit(compaction(2))
@@ -123,8 +123,8 @@ def test_erasing_is_a_commit_and_takes_the_names_along(opened: Opener) -> None:
     one, two = core(opened(), "one"), core(opened(), "two")
     with one.group() as transaction:
         alias = one.alias("session", "Ann", transaction)
-        text = one.text_aside("what Ann saw", alias)
-        transaction.put_aside(text)
+        text = one.text_entry("what Ann saw", alias)
+        transaction.put_side_entry(text)
     assert two.known_alias("session", "Ann") == alias
     assert one.erase("session", "Ann") == 2
     assert isinstance([decode(row.body) for row in opened().read()][-1].fact, SubjectErased)
@@ -227,8 +227,8 @@ def test_a_damaged_memory_log_is_named_by_position() -> None:
 
 def test_moments_never_fall_within_a_runtime(opened: Opener) -> None:
     """A clock that is set back does not show in the log."""
-    moments = iter([START, START + 5, START - 1_000, START + 2, START + 9])
-    writer = Core(opened(), slot="main", clock=lambda: next(moments), draw=lambda: 0)
+    timestamps = iter([START, START + 5, START - 1_000, START + 2, START + 9])
+    writer = Core(opened(), instance="main", clock=lambda: next(timestamps), entropy=lambda: 0)
     for count in range(1, 5):
         writer.submit(compaction(count))
     stamped = [decode(row.body).at_ms - START for row in opened().read()]
@@ -241,7 +241,7 @@ def test_a_long_story_is_the_same_on_every_store(opened: Opener) -> None:
     here, there = Play(opened()), Play(MemoryStore())
     for play in (here, there):
         for number in range(6):
-            play.story([0, number, 1], session=number, slot=number, wait_s=30, pause=700)
+            play.story([0, number, 1], session=number, instance=number, wait_s=30, pause=700)
             play.restart(number, checkpoint=bool(number % 2))
         play.drain()
         assert any(isinstance(commit.fact, CallFailed) for commit in play.commits())
@@ -251,7 +251,7 @@ def test_a_long_story_is_the_same_on_every_store(opened: Opener) -> None:
 
 def test_a_checkpoint_after_the_end_of_the_log_is_refused(opened: Opener) -> None:
     store = opened()
-    with Core(store, slot="main") as core:
+    with Core(store, instance="main") as core:
         view = core.view
         row = CheckpointRow(view.position + 3, view.hash, VERSION, dump(view))
         report = verify(store.read(), checkpoint=row, encode_view=dump)
@@ -262,7 +262,7 @@ def test_a_checkpoint_after_the_end_of_the_log_is_refused(opened: Opener) -> Non
 def test_a_refused_report_costs_no_second_reading_of_the_log(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Core(opened(), slot="main") as core:
+    with Core(opened(), instance="main") as core:
         view = core.view
         with pytest.raises(BadReport):
             core.submit(CallSucceeded(turn="t-none", attempt=1, started_ms=1, effects=Effects.NONE))

@@ -19,7 +19,7 @@ from standby.hosts.core import Core
 
 def log(path: Path, commits: int = 30) -> Path:
     """A closed log with a few commits, its write-ahead file folded back."""
-    with Core(SQLiteStore(path), slot="main", clock=lambda: 1_000) as core:
+    with Core(SQLiteStore(path), instance="main", clock=lambda: 1_000) as core:
         for count in range(1, commits):
             core.submit(CompactionCompleted(session="s-" + "x" * 200, count=count))
     return path
@@ -139,7 +139,7 @@ def test_a_damaged_row_is_named_by_position(tmp_path: Path, change: str) -> None
     before = path.read_bytes()
     store = SQLiteStore(path, create=False)
     with pytest.raises(DamagedLog, match=rf"position {position} ") as caught:
-        Core(store, slot="main", clock=lambda: 2_000)
+        Core(store, instance="main", clock=lambda: 2_000)
     assert caught.value.position == position
     report = verify(store.read())
     assert report.refused_at == position
@@ -168,7 +168,7 @@ def test_scribbled_pages_are_named_by_position(tmp_path: Path) -> None:
     path.write_bytes(bytes(raw))
     store = SQLiteStore(path, create=False)
     with pytest.raises((DamagedLog, LogError), match=str(path)):
-        Core(store, slot="main", clock=lambda: 2_000)
+        Core(store, instance="main", clock=lambda: 2_000)
     store.close()
     assert path.read_bytes() == bytes(raw)
 

@@ -47,17 +47,17 @@ def test_four_racing_processes_append_densely(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_killed_writer_leaves_all_of_a_transaction_or_nothing(tmp_path: Path, moment: str) -> None:
+@pytest.mark.parametrize("timestamp", MOMENTS)
+def test_a_killed_writer_leaves_all_of_a_transaction_or_nothing(tmp_path: Path, timestamp: str) -> None:
     path = tmp_path / "log.db"
-    dying = start("die", path, moment)
+    dying = start("die", path, timestamp)
     output, _ = dying.communicate(timeout=60)
     assert dying.returncode == -signal.SIGKILL
     assert output.split() == ["acknowledged"]
     store = SQLiteStore(path, create=False)
     bodies = [row.body for row in store.read()]
-    assert bodies == ([b"first", b"second", b"third"] if moment == "committed" else [b"first"])
-    assert (store.aside(NAME.alias) is not None) == (moment == "committed")
+    assert bodies == ([b"first", b"second", b"third"] if timestamp == "committed" else [b"first"])
+    assert (store.side_entry(NAME.alias) is not None) == (timestamp == "committed")
     with store.transaction() as transaction:
         assert transaction.append(b"next").position == len(bodies) + 1
     store.close()
@@ -101,16 +101,16 @@ import os, signal, sys
 from standby.events.facts import CompactionCompleted
 from standby.events.sqlite import SQLiteStore
 from standby.hosts.core import Core
-core = Core(SQLiteStore(sys.argv[1]), slot=sys.argv[2])
+core = Core(SQLiteStore(sys.argv[1]), instance=sys.argv[2])
 for count in range(1, 400):
     commit = core.submit(CompactionCompleted(session="s", count=count))
     print(core.view.position, flush=True)
 """
 
 
-def write(path: Path, slot: str) -> subprocess.Popen[str]:
+def write(path: Path, instance: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", CORE, str(path), slot],
+        [sys.executable, "-c", CORE, str(path), instance],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -122,7 +122,7 @@ def test_cores_that_are_killed_lose_nothing_acknowledged_and_the_next_goes_on(tm
     """Two processes write; both are killed at some moment; a third opens, writes, and all of it verifies."""
     path = tmp_path / "log.db"
     for round_ in range(3):
-        racing = [write(path, slot) for slot in ("a", "b")]
+        racing = [write(path, instance) for instance in ("a", "b")]
         lines: list[int] = []
         for process in racing:
             assert process.stdout is not None
@@ -134,7 +134,7 @@ def test_cores_that_are_killed_lose_nothing_acknowledged_and_the_next_goes_on(tm
             process.stdout.close()
             process.wait(timeout=30)
         store = SQLiteStore(path, create=False)
-        with Core(store, slot="a") as core:
+        with Core(store, instance="a") as core:
             assert core.view.position > max(lines)
             written = {row.position for row in store.read()}
             assert set(lines) <= written

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from standby.events.codec import GENESIS, link
-from standby.events.names import Aside, alias_for
+from standby.events.names import SideEntry, alias_for
 from standby.events.store import START, CheckpointRow, Head, Store
 
 Opener = Callable[[], Store]
@@ -26,9 +26,9 @@ def fill(store: Store, *bodies: bytes) -> None:
             transaction.append(body)
 
 
-def name(text: str, kind: str = "session") -> Aside:
+def name(text: str, kind: str = "session") -> SideEntry:
     alias = alias_for(kind, b"salt", text)
-    return Aside(alias, kind, alias, b"salt", text)
+    return SideEntry(alias, kind, alias, b"salt", text)
 
 
 def test_an_empty_log_begins_at_genesis(store: Store) -> None:
@@ -79,11 +79,11 @@ def test_a_rollback_leaves_nothing(opened: Opener) -> None:
     with pytest.raises(Broken), store.transaction() as transaction:  # noqa: PT012 - the block is what fails
         transaction.append(b"2")
         transaction.append(b"3")
-        transaction.put_aside(name("gone"))
+        transaction.put_side_entry(name("gone"))
         raise Broken
     again = opened()
     assert (again.head(), list(again.read())) == before
-    assert again.aside(name("gone").alias) is None
+    assert again.side_entry(name("gone").alias) is None
     fill(store, b"4")
     assert [row.body for row in again.read()] == [b"1", b"4"]
 
@@ -91,11 +91,11 @@ def test_a_rollback_leaves_nothing(opened: Opener) -> None:
 def test_an_erasure_that_is_rolled_back_erases_nothing(store: Store) -> None:
     kept = name("kept")
     with store.transaction() as transaction:
-        transaction.put_aside(kept)
+        transaction.put_side_entry(kept)
     with pytest.raises(Broken), store.transaction() as transaction:  # noqa: PT012 - the block is what fails
         assert transaction.erase(kept.alias) == 1
         raise Broken
-    assert store.aside(kept.alias) == kept
+    assert store.side_entry(kept.alias) == kept
 
 
 def test_the_side_table_is_written_with_the_commits(opened: Opener) -> None:
@@ -103,12 +103,12 @@ def test_the_side_table_is_written_with_the_commits(opened: Opener) -> None:
     with store.transaction() as transaction:
         assert transaction.alias("session", "Ann") is None
         transaction.append(b"1")
-        transaction.put_aside(name("Ann"))
+        transaction.put_side_entry(name("Ann"))
         assert transaction.alias("session", "Ann") == name("Ann").alias
         assert transaction.alias("profile", "Ann") is None
     again = opened()
-    assert again.aside(name("Ann").alias) == name("Ann")
-    assert list(again.asides()) == [name("Ann")]
+    assert again.side_entry(name("Ann").alias) == name("Ann")
+    assert list(again.side_entries()) == [name("Ann")]
     with again.transaction() as transaction:
         assert transaction.alias("session", "Ann") == name("Ann").alias
 
@@ -116,7 +116,7 @@ def test_the_side_table_is_written_with_the_commits(opened: Opener) -> None:
 def test_a_text_is_no_name(store: Store) -> None:
     """Two failures with the same words have an alias each: a text is never looked up by its words."""
     with store.transaction() as transaction:
-        transaction.put_aside(name("boom", "text"))
+        transaction.put_side_entry(name("boom", "text"))
         assert transaction.alias("text", "boom") is None
     with store.transaction() as transaction:
         assert transaction.alias("text", "boom") is None
@@ -125,15 +125,15 @@ def test_a_text_is_no_name(store: Store) -> None:
 def test_erasing_takes_a_subject_and_all_that_belongs_to_it(opened: Opener) -> None:
     store = opened()
     ann, bob = name("Ann"), name("Bob")
-    text = Aside(alias_for("text", b"1", "words"), "text", ann.alias, b"1", "words")
+    text = SideEntry(alias_for("text", b"1", "words"), "text", ann.alias, b"1", "words")
     with store.transaction() as transaction:
-        for aside in (ann, bob, text):
-            transaction.put_aside(aside)
+        for side_entry in (ann, bob, text):
+            transaction.put_side_entry(side_entry)
     with store.transaction() as transaction:
         assert transaction.erase(ann.alias) == 2
         assert transaction.erase("s-nobody") == 0
     again = opened()
-    assert list(again.asides()) == [bob]
+    assert list(again.side_entries()) == [bob]
     with again.transaction() as transaction:
         assert transaction.alias("session", "Ann") is None
         assert transaction.alias("session", "Bob") == bob.alias
@@ -186,18 +186,18 @@ def test_four_threads_append_densely(opened: Opener) -> None:
 def test_a_transaction_sees_its_own_erasures(opened: Opener) -> None:
     """A name that is erased and comes again in one transaction is there afterwards, under its new alias."""
     store = opened()
-    old, new = name("Ann"), Aside("s-new", "session", "s-new", b"other", "Ann")
+    old, new = name("Ann"), SideEntry("s-new", "session", "s-new", b"other", "Ann")
     with store.transaction() as transaction:
-        transaction.put_aside(old)
+        transaction.put_side_entry(old)
     with store.transaction() as transaction:
-        transaction.put_aside(Aside("t-fresh", "text", old.alias, b"", "fresh"))
+        transaction.put_side_entry(SideEntry("t-fresh", "text", old.alias, b"", "fresh"))
         assert transaction.erase(old.alias) == 2
         assert transaction.erase(old.alias) == 0
         assert transaction.alias("session", "Ann") is None
-        transaction.put_aside(new)
+        transaction.put_side_entry(new)
         assert transaction.alias("session", "Ann") == "s-new"
     again = opened()
-    assert list(again.asides()) == [new]
+    assert list(again.side_entries()) == [new]
     with again.transaction() as transaction:
         assert transaction.alias("session", "Ann") == "s-new"
 

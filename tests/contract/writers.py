@@ -15,13 +15,13 @@ import sqlite3
 import sys
 from typing import Any
 
-from standby.events.names import Aside, alias_for
+from standby.events.names import SideEntry, alias_for
 from standby.events.sqlite import SQLiteStore
 
 MOMENTS = ("begun", "appended", "before commit", "committed")
 """Where `die` dies; only after the last of them the row has to be there."""
 
-NAME = Aside(alias_for("session", b"salt", "second"), "session", "", b"salt", "second")
+NAME = SideEntry(alias_for("session", b"salt", "second"), "session", "", b"salt", "second")
 
 
 def race(path: str, number: int, count: int) -> None:
@@ -58,20 +58,20 @@ def die_now() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def die(path: str, moment: str) -> None:
+def die(path: str, timestamp: str) -> None:
     store = SQLiteStore(path)
     with store.transaction() as transaction:
         transaction.append(b"first")
     print("acknowledged", flush=True)
-    if moment == "before commit":
+    if timestamp == "before commit":
         store._connection = _Dying(store._connection, "COMMIT")  # type: ignore[assignment]  # replaced on purpose
     with store.transaction() as transaction:
-        if moment == "begun":
+        if timestamp == "begun":
             die_now()
-        transaction.put_aside(NAME._replace(subject=NAME.alias))
+        transaction.put_side_entry(NAME._replace(subject=NAME.alias))
         transaction.append(b"second")
         transaction.append(b"third")
-        if moment == "appended":
+        if timestamp == "appended":
             die_now()
     die_now()
 

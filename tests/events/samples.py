@@ -88,7 +88,7 @@ def commits() -> st.SearchStrategy[Commit]:
         at_ms=small,
         runtime=st.text(max_size=8),
         epoch=small,
-        draw=st.integers(0, 2**32 - 1),
+        entropy=st.integers(0, 2**32 - 1),
         fact=st.one_of([struct(kind) for kind in get_args(Fact)]),
         decisions=decisions,
     )

@@ -51,7 +51,7 @@ from tests.events.samples import KINDS, sample_commit
 from tests.properties.play import Play
 play = Play(policy=0)
 for number in range(5):
-    play.story([0, number, 2], session=number, slot=number, wait_s=45)
+    play.story([0, number, 2], session=number, instance=number, wait_s=45)
 play.drain()
 digest = sha256()
 for tag in sorted(KINDS):
@@ -96,7 +96,8 @@ def test_defaults_are_left_out_and_numbers_are_integers(tag: str) -> None:
     assert numbers(plain) == []
     bare = Commit(1, "r", 1, 0, WaitEnded(turn="t"))
     assert (
-        encode(bare) == b'{"at_ms":1,"runtime":"r","epoch":1,"draw":0,"fact":{"type":"wait_ended","turn":"t"}}'
+        encode(bare)
+        == b'{"at_ms":1,"runtime":"r","epoch":1,"entropy":0,"fact":{"type":"wait_ended","turn":"t"}}'
     )
 
 
@@ -114,10 +115,10 @@ def test_the_chain_begins_with_the_name_of_the_format() -> None:
         b"[]",
         b"\xff\xfe",
         b'{"at_ms":1}',
-        b'{"at_ms":1.5,"runtime":"r","epoch":1,"draw":0,"fact":{"type":"wait_ended","turn":"t"}}',
-        b'{"at_ms":1,"runtime":"r","epoch":1,"draw":0,"fact":{"type":"no_such_fact","turn":"t"}}',
-        b'{"at_ms":1,"runtime":"r","epoch":1,"draw":0,"fact":{"type":"wait_ended","turn":"t","more":1}}',
-        b'{"at_ms":1,"runtime":"r","epoch":1,"draw":0,"fact":{"type":"wait_ended","turn":"t"},"shape":0}',
+        b'{"at_ms":1.5,"runtime":"r","epoch":1,"entropy":0,"fact":{"type":"wait_ended","turn":"t"}}',
+        b'{"at_ms":1,"runtime":"r","epoch":1,"entropy":0,"fact":{"type":"no_such_fact","turn":"t"}}',
+        b'{"at_ms":1,"runtime":"r","epoch":1,"entropy":0,"fact":{"type":"wait_ended","turn":"t","more":1}}',
+        b'{"at_ms":1,"runtime":"r","epoch":1,"entropy":0,"fact":{"type":"wait_ended","turn":"t"},"shape":0}',
     ],
 )
 def test_what_is_no_commit_is_damaged_and_named(body: bytes) -> None:
@@ -137,54 +138,56 @@ def test_a_newer_shape_is_too_new_and_named() -> None:
 # later shape 0 still said `slot`.
 
 
-def _from_minus_one(plain: dict[str, Any]) -> dict[str, Any]:
-    plain["at_ms"] = plain.pop("moment")
+def _from_nought(plain: dict[str, Any]) -> dict[str, Any]:
+    plain["at_ms"] = plain.pop("timestamp")
     return plain
 
 
-def _from_zero(plain: dict[str, Any]) -> dict[str, Any]:
-    plain["runtime"] = plain.pop("slot")
+def _from_one(plain: dict[str, Any]) -> dict[str, Any]:
+    plain["runtime"] = plain.pop("instance")
     return plain
 
 
-REST = b'"slot":"r","epoch":1,"draw":9,"fact":{"type":"runtime_started","slot":"r","epoch":1},"shape":'
-OLD, LESS_OLD = b'{"moment":5,' + REST + b"-1}", b'{"at_ms":5,' + REST + b"0}"
+REST = (
+    b'"instance":"r","epoch":1,"entropy":9,"fact":{"type":"runtime_started","instance":"r","epoch":1},"shape":'
+)
+OLD, LESS_OLD = b'{"timestamp":5,' + REST + b"0}", b'{"at_ms":5,' + REST + b"1}"
 
 
 @pytest.fixture
 def older(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(UPCASTERS, -1, _from_minus_one)
-    monkeypatch.setitem(UPCASTERS, 0, _from_zero)
+    monkeypatch.setitem(UPCASTERS, 0, _from_nought)
+    monkeypatch.setitem(UPCASTERS, 1, _from_one)
 
 
 @pytest.mark.usefixtures("older")
 @pytest.mark.parametrize("body", [OLD, LESS_OLD])
 def test_old_shapes_are_brought_to_the_present_one_step_by_step(body: bytes) -> None:
-    assert decode(body) == Commit(5, "r", 1, 9, RuntimeStarted(slot="r", epoch=1), shape=SHAPE)
+    assert decode(body) == Commit(5, "r", 1, 9, RuntimeStarted(instance="r", epoch=1), shape=SHAPE)
 
 
 @pytest.mark.usefixtures("older")
 def test_the_chain_is_over_the_old_bytes() -> None:
     """Upcasting changes a decoded copy only: hash and verification go by what was stored."""
     from standby.engine.verify import verify
-    from standby.events.store import Row
+    from standby.events.store import StoredRow
 
-    report = verify([Row(1, OLD, link(GENESIS, OLD))])
+    report = verify([StoredRow(1, OLD, link(GENESIS, OLD))])
     assert report.holds, report.problem
-    assert not verify([Row(1, encode(decode(OLD)), link(GENESIS, OLD))]).holds
+    assert not verify([StoredRow(1, encode(decode(OLD)), link(GENESIS, OLD))]).holds
 
 
 def test_an_old_shape_without_its_upcaster_is_damaged() -> None:
-    with pytest.raises(DamagedLog, match="position 3 is of shape -1, which no version ever wrote"):
+    with pytest.raises(DamagedLog, match="position 3 is of shape 0, which no version ever wrote"):
         decode(OLD, 3)
 
 
 def test_a_shape_of_the_future_is_upcast_from_the_present_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What happens on the day when shape 2 comes: commits of shape 1 are upcast, though they could be read."""
-    monkeypatch.setattr(codec, "SHAPE", 2)
-    monkeypatch.setitem(UPCASTERS, 1, lambda plain: {**plain, "draw": plain["draw"] + 1})
+    """On the day when the next shape comes, commits of this one are upcast, though they could be read."""
+    monkeypatch.setattr(codec, "SHAPE", SHAPE + 1)
+    monkeypatch.setitem(UPCASTERS, SHAPE, lambda plain: {**plain, "entropy": plain["entropy"] + 1})
     stored = encode(Commit(5, "r", 1, 9, WaitEnded(turn="t")))
-    assert decode(stored) == Commit(5, "r", 1, 10, WaitEnded(turn="t"), shape=2)
+    assert decode(stored) == Commit(5, "r", 1, 10, WaitEnded(turn="t"), shape=SHAPE + 1)
 
 
 def test_upcast_says_the_shape_that_it_reached() -> None:

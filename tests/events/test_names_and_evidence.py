@@ -13,35 +13,35 @@ from standby.events.codec import COMMIT_LIMIT, encode
 from standby.events.commit import Commit
 from standby.events.evidence import worst
 from standby.events.facts import CallFailed
-from standby.events.names import KINDS, Aside, alias_for
+from standby.events.names import KINDS, SideEntry, alias_for
 from standby.events.vocabulary import Effects
 
 KIND = st.sampled_from(sorted(KINDS))
 
 
-def entry(kind: str, salt: bytes, text: str) -> Aside:
+def entry(kind: str, salt: bytes, text: str) -> SideEntry:
     if kind == "text":
-        return Aside(alias_for(kind, salt, text, "s-x"), kind, "s-x", salt, text)
+        return SideEntry(alias_for(kind, salt, text, "s-x"), kind, "s-x", salt, text)
     alias = alias_for(kind, salt, text)
-    return Aside(alias, kind, alias, salt, text)
+    return SideEntry(alias, kind, alias, salt, text)
 
 
 @given(kind=KIND, salt=st.binary(min_size=16, max_size=16), text=st.text())
 def test_an_alias_is_of_its_kind_and_holds_its_text(kind: str, salt: bytes, text: str) -> None:
-    aside = entry(kind, salt, text)
-    assert re.fullmatch(rf"{KINDS[kind]}-[0-9a-f]{{24}}", aside.alias)
-    assert aside.intact()
+    side_entry = entry(kind, salt, text)
+    assert re.fullmatch(rf"{KINDS[kind]}-[0-9a-f]{{24}}", side_entry.alias)
+    assert side_entry.intact()
 
 
 @given(kind=KIND, salt=st.binary(min_size=16, max_size=16), text=st.text(), other=st.text())
 def test_an_altered_text_salt_or_kind_is_seen(kind: str, salt: bytes, text: str, other: str) -> None:
-    aside = entry(kind, salt, text)
-    assert aside._replace(text=other).intact() == (other == text)
-    assert not aside._replace(salt=salt[:-1] + bytes([salt[-1] ^ 1])).intact()
-    assert not aside._replace(kind="text" if kind != "text" else "session").intact()
-    assert not aside._replace(subject="s-y").intact()
-    assert not aside._replace(kind="zzz").intact()
-    assert not aside._replace(salt="abc").intact()
+    side_entry = entry(kind, salt, text)
+    assert side_entry._replace(text=other).intact() == (other == text)
+    assert not side_entry._replace(salt=salt[:-1] + bytes([salt[-1] ^ 1])).intact()
+    assert not side_entry._replace(kind="text" if kind != "text" else "session").intact()
+    assert not side_entry._replace(subject="s-y").intact()
+    assert not side_entry._replace(kind="zzz").intact()
+    assert not side_entry._replace(salt="abc").intact()
 
 
 @given(text=st.text(), one=st.binary(min_size=16, max_size=16), two=st.binary(min_size=16, max_size=16))

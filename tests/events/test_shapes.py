@@ -39,7 +39,7 @@ def _drop_value(shapes: pin.Shapes) -> None:
 
 
 def _new_without_default(shapes: pin.Shapes) -> None:
-    shapes["structs"]["WaitEnded"]["moment"] = "int"
+    shapes["structs"]["WaitEnded"]["timestamp"] = "int"
 
 
 def _drop_struct(shapes: pin.Shapes) -> None:
@@ -62,12 +62,12 @@ def test_each_kind_of_loss_is_seen(change: Callable[[pin.Shapes], None]) -> None
 
 def test_growth_is_seen_as_such() -> None:
     code = copy.deepcopy(pin.pinned())
-    code["structs"]["WaitEnded"]["moment"] = "optional int"
+    code["structs"]["WaitEnded"]["timestamp"] = "optional int"
     code["enums"]["Failure"].append("bored")
     code["tags"]["type=yawned"] = "Yawned"
     code["structs"]["Yawned"] = {"turn": "str"}
     assert pin.lost(code, pin.pinned()) == []
-    assert pin.new(code, pin.pinned()) == ["tag type=yawned", "WaitEnded.moment", "Yawned", "Failure.bored"]
+    assert pin.new(code, pin.pinned()) == ["tag type=yawned", "WaitEnded.timestamp", "Yawned", "Failure.bored"]
 
 
 def test_every_fact_and_decision_has_pinned_bytes() -> None:

@@ -19,8 +19,8 @@ import msgspec
 from standby.events import facts as f
 from standby.events.codec import GENESIS, decode, encode, link
 from standby.events.decisions import BlockSet
-from standby.events.policy import Checks, Policy, Recovery
-from standby.events.store import Row
+from standby.events.policy import Policy, Probes, Recovery
+from standby.events.store import StoredRow
 from standby.events.vocabulary import Effects, TurnKind
 from tests.properties.play import KINDS, Play, chain
 
@@ -33,7 +33,7 @@ PLAIN = chain(ALPHA, BETA)
 
 def world(policy: Policy = PLAIN) -> Play:
     """Two runtimes; one credential for the first provider and two for the second."""
-    play = Play(stock=0)
+    play = Play(known_profiles=0)
     play.submit(0, f.PolicyAdopted(policy=policy))
     play.observe(1, 0)
     return play
@@ -111,7 +111,7 @@ def sticky() -> Play:
 
 def check_in_cooldown() -> Play:
     """The selected model is blocked, checked near the end on a throttle, and found well again."""
-    play = world(chain(ALPHA, BETA, recovery=Recovery(max_retries=0), checks=Checks(margin_ms=60_000)))
+    play = world(chain(ALPHA, BETA, recovery=Recovery(max_retries=0), probes=Probes(margin_ms=60_000)))
     job = {"kind": KINDS.index(TurnKind.CRON), "pause": 250}  # no ordinary turn: nothing sticks
     play.story([0], wait_s=300, **job)
     play.sleep(120_000)
@@ -145,8 +145,8 @@ def unsafe() -> Play:
 def two_runtimes() -> Play:
     """Two processes on one log see each other's cooldowns."""
     play = world(chain(ALPHA, BETA, recovery=Recovery(max_retries=0)))
-    play.request(session=0, slot=0)
-    play.request(session=1, slot=1)
+    play.request(session=0, instance=0)
+    play.request(session=1, instance=1)
     play.sleep(250)
     play.fail(0, kind=0, wait_s=600)
     play.fail(1, kind=0, wait_s=120, late_ms=50)
@@ -154,10 +154,10 @@ def two_runtimes() -> Play:
     play.succeed(0)
     play.succeed(0)
     play.sleep(30_000)
-    play.story([], session=1, slot=1, pause=250)
+    play.story([], session=1, instance=1, pause=250)
     play.quota(0, exhausted=False)
     play.restart(1, checkpoint=True)
-    play.story([], session=1, slot=1, pause=250)
+    play.story([], session=1, instance=1, pause=250)
     return play
 
 
@@ -177,15 +177,15 @@ STORIES: dict[str, Callable[[], Play]] = {
 }
 
 
-def _chained(bodies: list[bytes]) -> list[Row]:
+def _chained(bodies: list[bytes]) -> list[StoredRow]:
     rows, previous = [], GENESIS
     for position, body in enumerate(bodies, 1):
         previous = link(previous, body)
-        rows.append(Row(position, body, previous))
+        rows.append(StoredRow(position, body, previous))
     return rows
 
 
-def altered_by_a_millisecond() -> list[Row]:
+def altered_by_a_millisecond() -> list[StoredRow]:
     """A block ends a millisecond later than decided; every hash was computed anew."""
     bodies = [row.body for row in rate_limit_wait().store.read()]
     for at, body in enumerate(bodies):
@@ -199,7 +199,7 @@ def altered_by_a_millisecond() -> list[Row]:
     raise AssertionError("the story sets no block")
 
 
-def forged_commit() -> list[Row]:
+def forged_commit() -> list[StoredRow]:
     """At the end stands an answer that nobody got: a commit of another turn's words, with a valid chain."""
     rows = list(rate_limit_wait().store.read())
     answered = decode(rows[-1].body)
@@ -207,7 +207,7 @@ def forged_commit() -> list[Row]:
     return _chained([*(row.body for row in rows), encode(msgspec.structs.replace(answered, fact=turn))])
 
 
-def impossible_fact() -> list[Row]:
+def impossible_fact() -> list[StoredRow]:
     """A report of an attempt that was never made, with no decisions and a valid chain."""
     rows = list(rate_limit_wait().store.read())
     last = decode(rows[-1].body)
@@ -216,7 +216,7 @@ def impossible_fact() -> list[Row]:
     return _chained([*(row.body for row in rows), encode(commit)])
 
 
-def former_epoch() -> list[Row]:
+def former_epoch() -> list[StoredRow]:
     """A runtime that had been replaced wrote once more."""
     play = two_runtimes()
     rows = list(play.store.read())
@@ -226,13 +226,13 @@ def former_epoch() -> list[Row]:
     return _chained([*(row.body for row in rows), encode(commit)])
 
 
-REFUSED: dict[str, Callable[[], list[Row]]] = {
+REFUSED: dict[str, Callable[[], list[StoredRow]]] = {
     made.__name__: made for made in (altered_by_a_millisecond, forged_commit, impossible_fact, former_epoch)
 }
 """Histories whose chain is in order and which have to be refused all the same."""
 
 
-def write(name: str, rows: list[Row]) -> None:
+def write(name: str, rows: list[StoredRow]) -> None:
     lines = [
         json.dumps(
             {"position": row.position, "hash": row.hash.hex(), "body": row.body.decode()}, ensure_ascii=False
@@ -243,10 +243,10 @@ def write(name: str, rows: list[Row]) -> None:
     (FOLDER / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def read(name: str) -> list[Row]:
+def read(name: str) -> list[StoredRow]:
     lines = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     plain = [json.loads(line) for line in lines]
-    return [Row(one["position"], one["body"].encode(), bytes.fromhex(one["hash"])) for one in plain]
+    return [StoredRow(one["position"], one["body"].encode(), bytes.fromhex(one["hash"])) for one in plain]
 
 
 def main(args: list[str]) -> int:

@@ -136,7 +136,7 @@ def test_the_fallback_stayed_first_for_half_an_hour_and_not_over_a_restart() -> 
 
 
 def test_the_blocked_model_was_checked_near_its_end_and_not_faster_than_the_throttle() -> None:
-    tried = [(one.model, one.check) for one in told("check_in_cooldown") if isinstance(one, d.AttemptStarted)]
+    tried = [(one.model, one.probe) for one in told("check_in_cooldown") if isinstance(one, d.AttemptStarted)]
     assert [check for model, check in tried if model == "openai/alpha"] == [False, True, True]
     skipped = kinds("check_in_cooldown", d.CandidateSkipped)
     assert len(skipped) == 2

@@ -54,7 +54,7 @@ class House:
         store: Store | None = None,
         environ: dict[str, str] | None = None,
         credentials: CredentialStore | None = None,
-        slot: str = "main",
+        instance: str = "main",
     ) -> None:
         get_ready_to_read()  # some tenths of a second, once: tests that wait for less would see it
         self.kind = kind
@@ -63,13 +63,13 @@ class House:
         self.environ = dict(KEYS) if environ is None else environ
         self.settings = settings
         self.credentials = credentials
-        self.service = Standby(Core(self.store, slot=slot), settings)
+        self.service = Standby(Core(self.store, instance=instance), settings)
 
     @property
     def endpoints(self) -> dict[str, Endpoint]:
         return {name: endpoint(name, base_url=self.server.base_url) for name in ("openai", "anthropic")}
 
-    def restarted(self, slot: str = "main") -> "House":
+    def restarted(self, instance: str = "main") -> "House":
         """The process ended; another one opens the same log."""
         return House(
             self.kind,
@@ -78,7 +78,7 @@ class House:
             store=self.store,
             environ=self.environ,
             credentials=self.credentials,
-            slot=slot,
+            instance=instance,
         )
 
     @property
@@ -120,7 +120,9 @@ class House:
         return [request.model for request in self.server.requests]
 
     def proved(self) -> None:
-        report = verify(self.store.read(), aside=self.store.aside, asides=self.store.asides())
+        report = verify(
+            self.store.read(), side_entry=self.store.side_entry, side_entries=self.store.side_entries()
+        )
         assert report.holds, report.problem
         attempts = [request.attempt for request in self.server.requests]
         assert len(set(attempts)) == len(attempts)

@@ -18,7 +18,7 @@ from standby.events.errors import BadInput, BadScript
 from standby.events.sqlite import SQLiteStore
 from standby.hosts.demo import demo_command
 from standby.hosts.demo.play import conversation, play
-from standby.hosts.demo.stage import Stage
+from standby.hosts.demo.steps_shown import Stage
 from standby.hosts.scripted.script import parse
 
 SCRIPT = files("standby.hosts.demo").joinpath("script.toml").read_text("utf-8")
@@ -111,7 +111,7 @@ def test_it_ends_with_stats_usage_and_the_proof(played: Played) -> None:
 def test_the_log_is_kept_where_it_says(played: Played) -> None:
     assert played.kinds("start")[0]["log"] == str(played.log)
     store = SQLiteStore(played.log, create=False)
-    report = verify(store.read(), aside=store.aside, asides=store.asides())
+    report = verify(store.read(), side_entry=store.side_entry, side_entries=store.side_entries())
     store.close()
     assert report.holds
     assert report.commits == played.kinds("verified")[0]["commits"]

@@ -399,12 +399,12 @@ def test_neither_secret_nor_prompt_enters_log_or_error(kind: str) -> None:
         with pytest.raises(TurnFailed) as caught:
             at.run(prompt="My secret wish is PURPLE")
         stored = b"".join(row.body for row in at.store.read())
-        aside = "".join(one.text for one in at.store.asides())
+        side_entry = "".join(one.text for one in at.store.side_entries())
     said = f"{caught.value!r} {caught.value.__cause__!r} {caught.value.settled}"
-    assert "Incorrect API key" in aside
+    assert "Incorrect API key" in side_entry
     for secret in (*KEYS.values(), "PURPLE"):
         assert secret.encode() not in stored
-        assert secret not in aside
+        assert secret not in side_entry
         assert secret not in said
 
 
@@ -422,9 +422,9 @@ def test_a_client_that_masks_nothing_leaks_nothing() -> None:
         with Runner(at.service, client=Careless(), **at.options) as runner, pytest.raises(TurnFailed):
             runner.run(session="s", prompt="Hello?")
         stored = b"".join(row.body for row in at.store.read())
-        aside = "".join(one.text for one in at.store.asides())
-    assert "no such key" in aside
-    assert odd not in aside
+        side_entry = "".join(one.text for one in at.store.side_entries())
+    assert "no such key" in side_entry
+    assert odd not in side_entry
     assert odd.encode() not in stored
 
 

@@ -376,9 +376,9 @@ def test_the_event_loop_never_waits_for_the_disk(tmp_path: Any) -> None:
             threads.add(threading.get_ident())
             return super().transaction()
 
-        def aside(self, alias: str) -> Any:
+        def side_entry(self, alias: str) -> Any:
             threads.add(threading.get_ident())
-            return super().aside(alias)
+            return super().side_entry(alias)
 
     store = Watched(tmp_path / "log.db", synchronous="normal")
     with house("async", {"alpha": [overloaded(repeat=True)], "beta": ["Here."]}, store=store) as at:

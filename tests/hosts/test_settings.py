@@ -15,11 +15,11 @@ from standby.engine.steps import CallModel, Settled
 from standby.events.evidence import OperatorRow
 from standby.events.policy import (
     AgentModels,
-    Checks,
     Consent,
     ModelChain,
     Policy,
     Price,
+    Probes,
     ProfileRule,
     Recovery,
     Stickiness,
@@ -73,8 +73,8 @@ SAMPLES = {
     "standby.recovery.transientCapMs": "standby.recovery.transientCapMs = 1",
     "standby.stickiness.idleMs": "standby.stickiness.idleMs = 1",
     "standby.stickiness.capMs": "standby.stickiness.capMs = 1",
-    "standby.checks.intervalMs": "standby.checks.intervalMs = 1",
-    "standby.checks.marginMs": "standby.checks.marginMs = 1",
+    "standby.probes.intervalMs": "standby.probes.intervalMs = 1",
+    "standby.probes.marginMs": "standby.probes.marginMs = 1",
     "standby.skipTtlMs": "standby.skipTtlMs = 60_000",
     "standby.sharedMarkers": "standby.sharedMarkers = true",
     "standby.localCooldownMs": "standby.localCooldownMs = 1",
@@ -196,7 +196,7 @@ evidenceBytes = 100
 synchronous = "normal"
 recovery = { baseMs = 1, rateLimitRetries = 2, rateLimitCapMs = 3, transientRetries = 4 }
 stickiness = { idleMs = 7, capMs = 8 }
-checks = { intervalMs = 9, marginMs = 10 }
+probes = { intervalMs = 9, marginMs = 10 }
 consent = { billing = false, rate_limit = true, timeout = ["quick"] }
 [[standby.rows]]
 id = "two"
@@ -236,7 +236,7 @@ def test_a_file_becomes_a_policy() -> None:
             transient_retries=4,
         ),
         stickiness=Stickiness(idle_ms=7, cap_ms=8),
-        checks=Checks(interval_ms=9, margin_ms=10),
+        probes=Probes(interval_ms=9, margin_ms=10),
         skip_ttl_ms=1000,
         shared_markers=True,
         local_cooldown_ms=5,

@@ -44,8 +44,8 @@ UNKNOWN = [
         '1: fallbacks: unknown key; did you mean "agents.defaults.model.fallbacks"?',
     ),
     (
-        "[standby.checks]\nxyz = 1\n",
-        "2: standby.checks.xyz: unknown key; known here: intervalMs, marginMs",
+        "[standby.probes]\nxyz = 1\n",
+        "2: standby.probes.xyz: unknown key; known here: intervalMs, marginMs",
     ),
     (
         MODEL + 'id = "a"\ncost = { input = 1, output = 1, chacheRead = 1 }',

@@ -167,12 +167,12 @@ class Arena:
 
     # ---- what must hold ------------------------------------------------------------------------------------
 
-    def judge(self) -> dict[str, Any]:
+    def after_failure(self) -> dict[str, Any]:
         """Hold the log against the side file and the provider's own record; gives the figures."""
         store = SQLiteStore(self.log, create=False)
         try:
             rows = list(store.read())
-            report = verify(rows, aside=store.aside, asides=store.asides())
+            report = verify(rows, side_entry=store.side_entry, side_entries=store.side_entries())
             assert report.holds, report.problem
             view = load_view(store)
         finally:

@@ -23,7 +23,7 @@ import msgspec
 
 from standby.events.errors import TurnFailed
 from standby.events.sqlite import SQLiteStore
-from standby.events.store import Row
+from standby.events.store import StoredRow
 from standby.hosts.core import Core
 from standby.hosts.providers import endpoint
 from standby.hosts.providers.client import ProviderClient
@@ -85,11 +85,11 @@ class Noting(SQLiteStore):
     @contextmanager
     def transaction(self) -> Iterator[Any]:
         self._fate("begin")
-        rows: list[Row] = []
+        rows: list[StoredRow] = []
         with super().transaction() as transaction:
             append = transaction.append
 
-            def noted(body: bytes) -> Row:
+            def noted(body: bytes) -> StoredRow:
                 row = append(body)
                 rows.append(row)
                 return row
@@ -128,7 +128,7 @@ def options_of(turn: str) -> dict[str, Any]:
 
 def main(config: Config) -> None:
     fate = Fate(config)
-    service = Standby(Core(Noting(config, fate), slot="worker"), load_settings(config.policy))
+    service = Standby(Core(Noting(config, fate), instance="worker"), load_settings(config.policy))
     names = ("openai", "anthropic")
     runner = Runner(
         service,

@@ -13,7 +13,7 @@ from standby.hosts.service import open as open_service
 
 def main(config: dict[str, str]) -> None:
     with (
-        open_service(config["log"], config["policy"], slot=config["slot"]) as service,
+        open_service(config["log"], config["policy"], instance=config["instance"]) as service,
         CredentialStore(config["keys"]) as keys,
         Runner(
             service,

@@ -18,7 +18,7 @@ def fought(folder: Path, kills: int, seed: int) -> dict[str, Any]:
     arena = Arena(folder, seed)
     with scripted_process(arena.script, arena.requests) as base_url:
         arena.fight(base_url, kills)
-    return arena.judge()
+    return arena.after_failure()
 
 
 def test_twenty_kills_lose_nothing_and_send_nothing_twice(tmp_path: Path) -> None:

@@ -55,8 +55,10 @@ def test_a_blocked_profile_is_blocked_for_the_other_process(tmp_path: Path, fail
         base_url = stack.enter_context(scripted_process(script, requests))
         config = {"log": str(log), "policy": str(policy), "keys": str(keys), "base_url": base_url}
         left, right = (
-            stack.enter_context(child_process("partner.py", {**config, "slot": slot}, stdin=subprocess.PIPE))
-            for slot in ("left", "right")
+            stack.enter_context(
+                child_process("partner.py", {**config, "instance": instance}, stdin=subprocess.PIPE)
+            )
+            for instance in ("left", "right")
         )
         for process in (left, right):
             assert process.stdout is not None
@@ -66,6 +68,8 @@ def test_a_blocked_profile_is_blocked_for_the_other_process(tmp_path: Path, fail
     used = [msgspec.json.decode(line)["key_name"] for line in requests.read_bytes().splitlines()]
     assert used == ["one", "two", "two", "two", "two"]
     store_again = SQLiteStore(log, create=False)
-    report = verify(store_again.read(), aside=store_again.aside, asides=store_again.asides())
+    report = verify(
+        store_again.read(), side_entry=store_again.side_entry, side_entries=store_again.side_entries()
+    )
     store_again.close()
     assert report.holds, report.problem

@@ -24,7 +24,7 @@ OVERFLOW, FORMAT, RATE = 12, 13, 0
 
 def begun(*, over: bool = False, **request: Any) -> Play:
     """A turn whose call is under way, or was taken over by the other runtime in the middle of it."""
-    play = Play(stock=1, naive=False)
+    play = Play(known_profiles=1, naive=False)
     play.request(**request)
     play.sleep(100)
     if over:
@@ -115,7 +115,7 @@ def incomplete(worthy: bool, **fields: Any) -> Callable[[Play], None]:
 def overflow_with_known_windows() -> Play:
     """A candidate that is known to be large enough goes ahead of one that is not."""
     windows = {ALPHA: 8_000, BETA: 8_000, "openai/gamma": 200_000}
-    play = Play(stock=1)
+    play = Play(known_profiles=1)
     policy = chain(ALPHA, BETA, "openai/gamma", windows=windows, recovery=Recovery(max_retries=0))
     play.submit(0, f.PolicyAdopted(policy=policy))
     play.request()

@@ -187,18 +187,18 @@ def test_every_event_of_the_table_is_a_tag_of_the_vocabulary() -> None:
     assert {row.event for row in m.ROWS if row.event in decisions} == set(m.DECISIONS)
 
 
-def check(rows: tuple[m.Row, ...]) -> None:
+def check(rows: tuple[m.TransitionRow, ...]) -> None:
     """What is done at import, for any rows."""
     m._check(rows, m._compile(m._build(rows)))
 
 
 BROKEN = {
-    "two ways lead out of calling by call_failed": m.Row("calling", "call_failed", "failed"),
-    "turn_answered may not leave calling": m.Row("calling", "turn_answered", "answered"),
-    "call_failed may not leave judging": m.Row("judging", "call_failed", "failed"),
-    "answered is terminal but has a way out": m.Row("answered", "turn_requested", "open"),
-    "states that no turn reaches": m.Row("limbo", "turn_failed", "failed"),
-    "states that no turn leaves": m.Row("choosing", "chain_planned", "limbo"),
+    "two ways lead out of calling by call_failed": m.TransitionRow("calling", "call_failed", "failed"),
+    "turn_answered may not leave calling": m.TransitionRow("calling", "turn_answered", "answered"),
+    "call_failed may not leave judging": m.TransitionRow("judging", "call_failed", "failed"),
+    "answered is terminal but has a way out": m.TransitionRow("answered", "turn_requested", "open"),
+    "states that no turn reaches": m.TransitionRow("limbo", "turn_failed", "failed"),
+    "states that no turn leaves": m.TransitionRow("choosing", "chain_planned", "limbo"),
 }
 
 
@@ -211,4 +211,4 @@ def test_a_broken_table_is_refused_at_import(problem: str) -> None:
 
 def test_a_row_with_an_unknown_guard_is_refused() -> None:
     with pytest.raises(KeyError, match="no_such_guard"):
-        check((*m.ROWS, m.Row("choosing", "chain_planned", "failed", "no_such_guard")))
+        check((*m.ROWS, m.TransitionRow("choosing", "chain_planned", "failed", "no_such_guard")))

@@ -103,8 +103,8 @@ def _scoped_only() -> list[Any]:
     right = health.blocking
 
     def narrow(one: health.Health, *args: Any) -> Any:
-        scoped = tuple(cell for cell in one.cells if cell.model)
-        return right(msgspec.structs.replace(one, cells=scoped), *args)
+        scoped = tuple(entry for entry in one.cooldowns if entry.model)
+        return right(msgspec.structs.replace(one, cooldowns=scoped), *args)
 
     return [patch.object(profiles, "blocking", narrow)]
 
@@ -120,7 +120,7 @@ def _block(**changes: Callable[[BlockSet], Any]) -> list[Any]:
 
 
 def _shortened() -> list[Any]:
-    return [patch.object(cooldowns, "cell_of", lambda *args: None)]
+    return [patch.object(cooldowns, "cooldown_of", lambda *args: None)]
 
 
 def _effects_ignored() -> list[Any]:

@@ -52,16 +52,16 @@ class Naive(Profiles):
         self.position += 1
         self.now = commit.at_ms
         fact, said = commit.fact, commit.decisions
-        slot = commit.runtime
+        instance = commit.runtime
         if isinstance(fact, f.RuntimeStarted):
-            must(11, fact.epoch == self.epochs.get(slot, 0) + 1, "an epoch was left out or used twice")
-            self.epochs[slot] = fact.epoch
+            must(11, fact.epoch == self.epochs.get(instance, 0) + 1, "an epoch was left out or used twice")
+            self.epochs[instance] = fact.epoch
             for talk in self.talks.values():
-                talk.stuck.pop(slot, None)
-            self.check_at = {key: at for key, at in self.check_at.items() if key[0] != slot}
-        must(11, self.epochs.get(slot) == commit.epoch, "a runtime that had ended wrote")
-        must(11, self.slot_time.get(slot, 0) <= commit.at_ms, "time fell within a runtime")
-        self.slot_time[slot] = commit.at_ms
+                talk.stuck.pop(instance, None)
+            self.check_at = {key: at for key, at in self.check_at.items() if key[0] != instance}
+        must(11, self.epochs.get(instance) == commit.epoch, "a runtime that had ended wrote")
+        must(11, self.slot_time.get(instance, 0) <= commit.at_ms, "time fell within a runtime")
+        self.slot_time[instance] = commit.at_ms
         getattr(self, f"_{type(fact).__struct_config__.tag}", self._nothing)(fact, said, commit)
         for one in said:
             must(15, one.rules, f"{one} names no rule")
@@ -76,7 +76,7 @@ class Naive(Profiles):
         talk.model, talk.switches = fact.model, talk.switches + 1
         talk.chosen_live = talk.last in self.runs and not self.runs[talk.last].over
         now = fact.model or self.policy.models.primary
-        talk.stuck = {slot: one for slot, one in talk.stuck.items() if one.selected == now}
+        talk.stuck = {instance: one for instance, one in talk.stuck.items() if one.selected == now}
         self._pins(said)
 
     def _profile_pinned(self, fact: f.ProfilePinned, said: Any, commit: Commit) -> None:
@@ -124,27 +124,27 @@ class Naive(Profiles):
         must(8 if first or run.sticky_first else 2, run.chain == expected, f"{run.chain} instead of {expected}")
         self._follow(run, said, commit)
 
-    def _sticky_for(self, run: Run, slot: str, chosen_live: bool) -> str | None:
+    def _sticky_for(self, run: Run, instance: str, chosen_live: bool) -> str | None:
         talk, request = self.talks[run.request.session], run.request
-        stuck = talk.stuck.get(slot)
+        stuck = talk.stuck.get(instance)
         if stuck is None:
             return None
         if self.now >= stuck.until:
-            del talk.stuck[slot]
+            del talk.stuck[instance]
             return None
         if request.kind not in ORDINARY or request.rerouted or request.image:
             return None
         if chosen_live and not request.model:
-            del talk.stuck[slot]
+            del talk.stuck[instance]
             return None
         if stuck.selected != run.selected:
             if not request.model:
-                del talk.stuck[slot]
+                del talk.stuck[instance]
             return None
         if stuck.model in run.allowed[1:]:
             return stuck.model
         if not (request.locked or request.fallbacks is not None or request.model):
-            del talk.stuck[slot]
+            del talk.stuck[instance]
         return None
 
     def _report(self, fact: Any, said: tuple[d.Decision, ...], commit: Commit) -> Run | None:
@@ -175,8 +175,8 @@ class Naive(Profiles):
             read = next(one for one in said if isinstance(one, d.FailureClassified))
             must(15, read.reason is reason_of(fact), f"{fact.evidence} was read as {read.reason}")
             run.reasons[fact.attempt] = read.reason
-            if tried.check and read.reason in GIVES_CHECK_BACK:
-                run.checks[tried.model.partition("/")[0]] -= 1
+            if tried.probe and read.reason in GIVES_CHECK_BACK:
+                run.probed[tried.model.partition("/")[0]] -= 1
             self._follow(run, said, commit)
 
     def _call_unknown(self, fact: f.CallUnknown, said: Any, commit: Commit) -> None:
@@ -225,7 +225,7 @@ class Naive(Profiles):
         limited = failed[-1] is Failure.RATE_LIMIT if failed else any(
             skip.model == run.selected
             and skip.reason is Failure.RATE_LIMIT
-            and skip.because in (SkipBecause.COOLDOWN, SkipBecause.CHECKED_ALREADY)
+            and skip.because in (SkipBecause.COOLDOWN, SkipBecause.PROBED_ALREADY)
             for skip in run.skips
         )  # fmt: skip
         ordinary = request.kind in ORDINARY and not request.rerouted and not request.image
@@ -286,7 +286,7 @@ class Naive(Profiles):
     def _follow(self, run: Run, said: tuple[d.Decision, ...], commit: Commit) -> None:
         """Every decision about the course of a turn, in order."""
         must(6, not run.over, "a turn that was over goes on")
-        admitted: d.CheckAdmitted | None = None
+        admitted: d.ProbeAdmitted | None = None
         for one in said:
             if isinstance(one, d.CandidateSkipped):
                 self._skip(run, one, commit)
@@ -298,7 +298,7 @@ class Naive(Profiles):
             elif isinstance(one, d.ChainReordered):
                 run.chain = [candidate.model for candidate in one.candidates]
                 must(2, set(run.chain) == set(run.allowed), "a new order brought another model")
-            elif isinstance(one, d.CheckAdmitted):
+            elif isinstance(one, d.ProbeAdmitted):
                 admitted = one
             elif isinstance(one, d.AttemptStarted):
                 self._attempt(run, one, admitted, commit)
@@ -322,7 +322,7 @@ class Naive(Profiles):
 
     def _skip(self, run: Run, one: d.CandidateSkipped, commit: Commit) -> None:
         must(1, one.index == run.index, "another candidate than the present one was skipped")
-        if one.because in (SkipBecause.COOLDOWN, SkipBecause.AUTH, SkipBecause.CHECKED_ALREADY):
+        if one.because in (SkipBecause.COOLDOWN, SkipBecause.AUTH, SkipBecause.PROBED_ALREADY):
             free = self.free(run, one.model)
             must(13, not free, f"{one.model} was passed over although {free} could be tried")
         self._left(run, commit)
@@ -330,7 +330,7 @@ class Naive(Profiles):
         run.index += 1
 
     def _attempt(
-        self, run: Run, one: d.AttemptStarted, admitted: d.CheckAdmitted | None, commit: Commit
+        self, run: Run, one: d.AttemptStarted, admitted: d.ProbeAdmitted | None, commit: Commit
     ) -> None:
         last = run.attempts[-1] if run.attempts else None
         must(2, one.model in run.allowed and one.model == run.chain[run.index], f"{one.model} was tried")
@@ -341,13 +341,13 @@ class Naive(Profiles):
             must(6, last is not None and last.model == one.model, "another model continued an unsafe attempt")
         must(6, one.attempt == len(run.attempts) + 1, "attempts are not counted without gaps")
         block = self.blocked(one.profile, one.model, self.now) if one.profile else None
-        if one.check:
+        if one.probe:
             self._check(run, one, admitted, commit)
         else:
             must(3, block is None, f"{one.profile} is blocked for {one.model} until {block}")
         again = last is not None and (last.model, last.profile) == (one.model, one.profile)
         must(1, again or one.profile not in run.tried(one.model), "a used-up profile was taken again")
-        if not one.check and not again and one.profile:
+        if not one.probe and not again and one.profile:
             best = self.free(run, one.model)
             must(13, best[:1] == [one.profile], f"{one.profile} was taken, the order is {best}")
         run.finals += one.finalize
@@ -357,7 +357,7 @@ class Naive(Profiles):
         calls, _ = self.bound(run)
         must(1, len(run.attempts) <= calls, f"{len(run.attempts)} attempts, at most {calls} were to be")
 
-    def _check(self, run: Run, one: d.AttemptStarted, admitted: d.CheckAdmitted | None, commit: Commit) -> None:
+    def _check(self, run: Run, one: d.AttemptStarted, admitted: d.ProbeAdmitted | None, commit: Commit) -> None:
         provider = one.model.partition("/")[0]
         must(3, admitted is not None and admitted.profile == one.profile, "a check that nobody admitted")
         blocks = [
@@ -367,14 +367,14 @@ class Naive(Profiles):
         ]
         must(3, all(until for until, _ in blocks), "a check although a profile was free")
         must(3, not {reason for _, reason in blocks} <= PERSISTENT, "a check of a provider that cannot sign in")
-        run.checks[provider] += 1
-        must(3, run.checks[provider] <= 1, f"{provider} was checked twice in a turn")
+        run.probed[provider] += 1
+        must(3, run.probed[provider] <= 1, f"{provider} was checked twice in a turn")
         if admitted is not None and admitted.primary:
             must(3, one.model == run.selected, "a sibling was checked as the primary")
             key = (commit.runtime, provider)
             until, reason = self.blocked(one.profile, one.model, self.now) or (self.now, None)
             alone = len(run.chain) == 1 and reason is Failure.BILLING
-            margin, interval = run.policy.checks.margin_ms, run.policy.checks.interval_ms
+            margin, interval = run.policy.probes.margin_ms, run.policy.probes.interval_ms
             margin = 2 * MINUTE if margin is None else margin
             interval = 30 * SECOND if interval is None else interval
             must(3, alone or until - self.now <= margin, "a check long before the end of the block")
@@ -431,9 +431,9 @@ class Naive(Profiles):
             must(2, live.selected.get(session, "") == talk.model, f"the selection of {session} was changed")
             must(7, live.told.get(session) == talk.told, f"{session} was told {live.told.get(session)}")
         mine_stuck = {
-            (session, slot): (stuck.model, stuck.until)
+            (session, instance): (stuck.model, stuck.until)
             for session, talk in self.talks.items()
-            for slot, stuck in talk.stuck.items()
+            for instance, stuck in talk.stuck.items()
             if stuck.until > now
         }
         theirs_stuck = {key: value for key, value in live.stuck.items() if value[1] > now}

@@ -139,11 +139,15 @@ class Profiles:
 
     def usable(self, run: Run, provider: str) -> list[str]:
         """The profiles of a provider that could be used at all, best first, blocks not looked at."""
-        stock = [alias for alias, one in self.profiles.items() if one.provider == provider]
+        known_profiles = [alias for alias, one in self.profiles.items() if one.provider == provider]
         stored = self.order.get(provider)
         # An order of names that are all unknown says nothing.
-        explicit = (stored if set(stored) & set(stock) else None) if stored else run.policy.order.get(provider)
-        listed = list(explicit or stock)
+        explicit = (
+            (stored if set(stored) & set(known_profiles) else None)
+            if stored
+            else run.policy.order.get(provider)
+        )
+        listed = list(explicit or known_profiles)
         found = []
         for alias in dict.fromkeys(listed):
             one = self.profiles.get(alias)

@@ -113,7 +113,7 @@ class Run:
     unsafe: bool = False
     over: bool = False
     cancelled: bool = False
-    checks: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    probed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     waits: int = 0
     repairs: int = 0
     finals: int = 0

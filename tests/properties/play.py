@@ -20,7 +20,7 @@ from standby.events.codec import decode
 from standby.events.commit import Commit
 from standby.events.evidence import Evidence, StatedWait
 from standby.events.memory import MemoryStore
-from standby.events.policy import Checks, ModelChain, Policy, Recovery, Stickiness
+from standby.events.policy import ModelChain, Policy, Probes, Recovery, Stickiness
 from standby.events.store import Store
 from standby.events.vocabulary import (
     CredentialKind,
@@ -62,7 +62,7 @@ POLICIES = (
     chain(*MODELS, recovery=SHORT),
     chain("openai/alpha", "anthropic/beta", recovery=Recovery(max_retries=1)),
     chain("anthropic/beta", "openai/gamma", recovery=SHORT, order={"openai": ("p-o3", "p-o1")}),
-    chain("openai/alpha", "openai/gamma", recovery=Recovery(max_retries=0), checks=Checks(interval_ms=5_000)),
+    chain("openai/alpha", "openai/gamma", recovery=Recovery(max_retries=0), probes=Probes(interval_ms=5_000)),
     chain("openai/alpha", recovery=SHORT, stickiness=Stickiness(idle_ms=60_000, cap_ms=90_000)),
     chain(*MODELS[:3], recovery=Recovery(max_retries=0), stickiness=Stickiness(idle_ms=60_000, cap_ms=90_000)),
 )
@@ -104,7 +104,7 @@ class Play:
     """A log, its runtimes, and the naive model."""
 
     def __init__(
-        self, store: Store | None = None, *, policy: int = 0, stock: int = 0, naive: bool = True
+        self, store: Store | None = None, *, policy: int = 0, known_profiles: int = 0, naive: bool = True
     ) -> None:
         self.now = START_MS
         self.store = store or MemoryStore()
@@ -120,7 +120,7 @@ class Play:
         self.restart(0)
         self.restart(1)
         self.adopt(policy)
-        self.observe(stock, 0)
+        self.observe(known_profiles, 0)
 
     # ---- plumbing ----------------------------------------------------------------------------------------
 
@@ -128,12 +128,14 @@ class Play:
         self._draws += 1
         return self._draws * 2_654_435_761 % 2**32
 
-    def _open(self, slot: str) -> Core:
-        return Core(self.store, slot=slot, clock=lambda: self.now, draw=self._draw, salt=lambda: b"salt")
+    def _open(self, instance: str) -> Core:
+        return Core(
+            self.store, instance=instance, clock=lambda: self.now, entropy=self._draw, salt=lambda: b"salt"
+        )
 
-    def submit(self, slot: int | str, fact: f.Fact) -> Commit | None:
+    def submit(self, instance: int | str, fact: f.Fact) -> Commit | None:
         """Report a fact as a runtime, and look at everything that the log holds since."""
-        core = self.cores[slot if isinstance(slot, str) else SLOTS[slot % len(SLOTS)]]
+        core = self.cores[instance if isinstance(instance, str) else SLOTS[instance % len(SLOTS)]]
         self.broken = True
         commit = core.submit(fact)
         self.look(core)
@@ -174,7 +176,7 @@ class Play:
     def request(
         self,
         session: int = 0,
-        slot: int = 0,
+        instance: int = 0,
         *,
         model: int | None = None,
         source: SelectionSource = SelectionSource.DEFAULT,
@@ -186,7 +188,7 @@ class Play:
         key = f"t-{len(self.turns) + 1}"
         self.turns.append(key)
         self.submit(
-            slot,
+            instance,
             f.TurnRequested(
                 turn=key,
                 session=SESSIONS[session % len(SESSIONS)],
@@ -288,23 +290,23 @@ class Play:
             key, turn = found
             self.submit(turn.runtime, f.RepairFinished(turn=key, repaired=fits))
 
-    def cancel(self, number: int = 0, slot: int = 0) -> None:
+    def cancel(self, number: int = 0, instance: int = 0) -> None:
         if (key := self._turn(number)) is not None:
-            self.submit(slot, f.TurnCancelled(turn=key))
+            self.submit(instance, f.TurnCancelled(turn=key))
 
     def deadline(self, number: int = 0) -> None:
         if (key := self._turn(number)) is not None:
             self.submit(self.shadow.turns[key].runtime, f.DeadlinePassed(turn=key))
 
-    def take_over(self, number: int = 0, slot: int = 0) -> None:
+    def take_over(self, number: int = 0, instance: int = 0) -> None:
         if (key := self._turn(number)) is not None:
-            self.submit(slot, f.TurnTakenOver(turn=key))
+            self.submit(instance, f.TurnTakenOver(turn=key))
 
     def late(
         self,
         number: int = 0,
         attempt: int = 0,
-        slot: int = 0,
+        instance: int = 0,
         kind: int = 0,
         *,
         good: bool = False,
@@ -317,16 +319,16 @@ class Play:
             return
         attempt = attempt % turn.attempt + 1
         if good:
-            self.submit(slot, success(key, turn, attempt, fields.get("effects", 0)))
+            self.submit(instance, success(key, turn, attempt, fields.get("effects", 0)))
         else:
-            self.submit(slot, self.failure(key, attempt, kind, **fields))
+            self.submit(instance, self.failure(key, attempt, kind, **fields))
 
-    def again(self, number: int = 0, report: int = 0, slot: int = 0) -> None:
+    def again(self, number: int = 0, report: int = 0, instance: int = 0) -> None:
         """The same report once more is no second commit."""
         key = self._turn(number)
         turn = self.shadow.turns.get(key) if key is not None else None
         if turn is not None and turn.reports:
-            assert self.submit(slot, turn.reports[report % len(turn.reports)]) is None
+            assert self.submit(instance, turn.reports[report % len(turn.reports)]) is None
 
     def story(self, script: Sequence[int], *, wait_s: int | None = None, pause: int = 1, **request: Any) -> str:
         """A whole turn: these failures one after the other, then an answer; each call takes `pause`."""
@@ -345,9 +347,9 @@ class Play:
 
     # ---- sessions, credentials, configuration --------------------------------------------------------------
 
-    def select(self, session: int = 0, model: int | None = None, slot: int = 0) -> None:
+    def select(self, session: int = 0, model: int | None = None, instance: int = 0) -> None:
         self.submit(
-            slot,
+            instance,
             f.ModelSelected(
                 session=SESSIONS[session % len(SESSIONS)],
                 model="" if model is None else MODELS[model % len(MODELS)],
@@ -355,7 +357,7 @@ class Play:
             ),
         )
 
-    def pin(self, session: int = 0, profile: int | None = 0, slot: int = 0) -> None:
+    def pin(self, session: int = 0, profile: int | None = 0, instance: int = 0) -> None:
         there = [
             one for one in PROFILES if (h := self.shadow.profiles.get(one.alias)) is not None and h.observed
         ]
@@ -366,21 +368,23 @@ class Play:
             fact = f.ProfilePinned(
                 session=SESSIONS[session % len(SESSIONS)], provider=one.provider, profile=one.alias
             )
-        self.submit(slot, fact)
+        self.submit(instance, fact)
 
-    def reset(self, session: int = 0, slot: int = 0) -> None:
-        self.submit(slot, f.SessionReset(session=SESSIONS[session % len(SESSIONS)], kind=ResetKind.NEW))
+    def reset(self, session: int = 0, instance: int = 0) -> None:
+        self.submit(instance, f.SessionReset(session=SESSIONS[session % len(SESSIONS)], kind=ResetKind.NEW))
 
-    def compact(self, session: int = 0, slot: int = 0) -> None:
+    def compact(self, session: int = 0, instance: int = 0) -> None:
         key = SESSIONS[session % len(SESSIONS)]
-        known = self.cores[SLOTS[slot % len(SLOTS)]].view.sessions.get(key)
-        self.submit(slot, f.CompactionCompleted(session=key, count=1 + (known.compactions if known else 0)))
+        known = self.cores[SLOTS[instance % len(SLOTS)]].view.sessions.get(key)
+        self.submit(instance, f.CompactionCompleted(session=key, count=1 + (known.compactions if known else 0)))
 
     def remove(self, profile: int = 0) -> None:
         self.submit(0, f.CredentialRemoved(profile=PROFILES[profile % len(PROFILES)].alias))
 
-    def observe(self, stock: int = 0, order: int = 0) -> None:
-        fact = f.ProfilesObserved(profiles=STOCK[stock % len(STOCK)], order=ORDERS[order % len(ORDERS)])
+    def observe(self, known_profiles: int = 0, order: int = 0) -> None:
+        fact = f.ProfilesObserved(
+            profiles=STOCK[known_profiles % len(STOCK)], order=ORDERS[order % len(ORDERS)]
+        )
         self.submit(0, fact)
 
     def quota(
@@ -403,9 +407,9 @@ class Play:
     def sleep(self, ms: int) -> None:
         self.now += ms
 
-    def restart(self, slot: int = 0, *, checkpoint: bool = False) -> None:
+    def restart(self, instance: int = 0, *, checkpoint: bool = False) -> None:
         """The runtime's process ends and another one starts in its place, perhaps from a checkpoint."""
-        name = SLOTS[slot % len(SLOTS)]
+        name = SLOTS[instance % len(SLOTS)]
         if checkpoint:
             self.cores[name].checkpoint()
         self.cores[name] = self._open(name)
@@ -460,8 +464,8 @@ def picture(view: View) -> Picture:
 
     def blocked(profile: str, model: str, now: int) -> tuple[int, Failure] | None:
         health = view.profiles.get(profile)
-        cell = blocking(health, model, now) if health is not None else None
-        return None if cell is None else (cell.until_ms, cell.reason)
+        entry = blocking(health, model, now) if health is not None else None
+        return None if entry is None else (entry.until_ms, entry.reason)
 
     sessions = {key: found for key in view.sessions.keys_now() if (found := view.sessions.get(key)) is not None}
     return Picture(
@@ -472,9 +476,9 @@ def picture(view: View) -> Picture:
             for key, session in sessions.items()
         },
         {
-            (key, slot): (sticky.model, sticky.until_ms)
+            (key, instance): (sticky.model, sticky.until_ms)
             for key, session in sessions.items()
-            for slot, sticky in session.sticky.items()
-            if view.local(slot, sticky.epoch)
+            for instance, sticky in session.sticky.items()
+            if view.local(instance, sticky.epoch)
         },
     )

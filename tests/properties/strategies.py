@@ -25,7 +25,7 @@ SLEEP_MS = st.sampled_from(
 REQUEST = st.fixed_dictionaries(
     {
         "session": SLOT,
-        "slot": SLOT,
+        "instance": SLOT,
         "kind": st.sampled_from([0, 0, 0, 0, 1, 2, 3, 4]),
         "surface": st.sampled_from([0, 0, 0, 1, 2]),
         "continuable": st.booleans(),
@@ -55,12 +55,12 @@ class History(NamedTuple):
     """A policy, the credentials there are, and what then happens."""
 
     policy: int
-    stock: int
+    known_profiles: int
     steps: list[Step]
 
     def play(self) -> Play:
         """Take every step, with the naive model looking on, and bring every turn to its end."""
-        play = Play(policy=self.policy, stock=self.stock)
+        play = Play(policy=self.policy, known_profiles=self.known_profiles)
         for name, fields in self.steps:
             getattr(play, name)(**fields)
         play.drain([0, 1, 2])
@@ -73,7 +73,11 @@ def _step(name: str, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Step
 
 def _story(script: st.SearchStrategy[list[int]] = SCRIPT, **fields: Any) -> st.SearchStrategy[Step]:
     """Whole turns on plain terms, unless `fields` says otherwise."""
-    terms = {"session": SLOT, "slot": SLOT, **{key: st.sampled_from(value) for key, value in fields.items()}}
+    terms = {
+        "session": SLOT,
+        "instance": SLOT,
+        **{key: st.sampled_from(value) for key, value in fields.items()},
+    }
     more = st.fixed_dictionaries(
         {"script": script, "wait_s": WAIT_S, "pause": st.sampled_from([1, 1000, 40_000])}
     )
@@ -82,26 +86,26 @@ def _story(script: st.SearchStrategy[list[int]] = SCRIPT, **fields: Any) -> st.S
 
 
 _LIMITED = st.lists(st.just(0), min_size=1, max_size=4)
-_plain = _step("request", session=SLOT, slot=SLOT)
+_plain = _step("request", session=SLOT, instance=SLOT)
 _limit = _step("fail", number=SMALL, kind=st.just(0), wait_s=st.sampled_from([1, 5, 30, 90, 600, 3600]))
 _claim = _step(
-    "late", number=SMALL, attempt=SMALL, slot=SLOT, kind=st.integers(0, 3), effects=st.sampled_from([1, 2])
+    "late", number=SMALL, attempt=SMALL, instance=SLOT, kind=st.integers(0, 3), effects=st.sampled_from([1, 2])
 )
 _request = st.tuples(st.just("request"), REQUEST)
 _fail = st.tuples(st.just("fail"), st.tuples(SMALL, FAILURE).map(lambda pair: {"number": pair[0], **pair[1]}))
 _wait = _step("wait", number=SMALL)
 _sleep = _step("sleep", ms=SLEEP_MS)
-_restart = _step("restart", slot=SLOT, checkpoint=st.booleans())
+_restart = _step("restart", instance=SLOT, checkpoint=st.booleans())
 _adopt = _step("adopt", policy=st.integers(0, len(POLICIES) - 1))
-_observe = _step("observe", stock=st.integers(0, len(STOCK) - 1), order=SLOT)
-_select = _step("select", session=SLOT, model=st.none() | SMALL, slot=SLOT)
+_observe = _step("observe", known_profiles=st.integers(0, len(STOCK) - 1), order=SLOT)
+_select = _step("select", session=SLOT, model=st.none() | SMALL, instance=SLOT)
 _succeed = _step("succeed", number=SMALL, effects=EFFECTS)
-_take_over = _step("take_over", number=SMALL, slot=SLOT)
+_take_over = _step("take_over", number=SMALL, instance=SLOT)
 _late = _step(
     "late",
     number=SMALL,
     attempt=SMALL,
-    slot=SLOT,
+    instance=SLOT,
     kind=st.integers(0, 3),
     good=st.booleans(),
     effects=EFFECTS,
@@ -130,24 +134,24 @@ FOCUS: dict[int, list[st.SearchStrategy[Step]]] = {
         _request, _plain, _fail, _limit, _wait, _late, _claim, _take_over,
         _step("unknown", number=SMALL, effects=EFFECTS),
         _step("effects", number=SMALL),
-        _step("cancel", number=SMALL, slot=SLOT),
+        _step("cancel", number=SMALL, instance=SLOT),
         _step("switch", number=SMALL, model=SMALL),
     ],
     7: [_story(_LIMITED, max_retries=[0], surface=[0, 0, 1, 2], kind=[0, 0, 0, 2]), _select, _sleep, _restart],
     8: [
         _story(
             st.sampled_from([[0], [0, 0], [0, 0, 0]]),
-            max_retries=[0], kind=[0, 0, 0, 2], session=[0], slot=[0],
+            max_retries=[0], kind=[0, 0, 0, 2], session=[0], instance=[0],
         ),
-        _story(st.just([]), session=[0], slot=[0]),
+        _story(st.just([]), session=[0], instance=[0]),
         _step("sleep", ms=st.sampled_from([30_000, 58_000, 60_000, 300_000, 599_000, 600_000])),
-        _step("select", session=st.just(0), model=st.sampled_from([None, 0, 1]), slot=SLOT),
+        _step("select", session=st.just(0), model=st.sampled_from([None, 0, 1]), instance=SLOT),
         _adopt, _restart,
     ],
     13: [
         _story(), _observe, _sleep, _adopt, _request, _fail,
-        _step("pin", session=SLOT, profile=SMALL, slot=SLOT),
-        _step("reset", session=SLOT, slot=SLOT), _step("remove", profile=SMALL), _restart],
+        _step("pin", session=SLOT, profile=SMALL, instance=SLOT),
+        _step("reset", session=SLOT, instance=SLOT), _step("remove", profile=SMALL), _restart],
 }  # fmt: skip
 """What happens in histories that are made to break one invariant."""
 
@@ -158,6 +162,6 @@ def histories(focus: int) -> st.SearchStrategy[History]:
         History,
         # Stickiness shows soonest under short windows.
         policy=st.sampled_from([0, 1, 5, 5, 5]) if focus == 8 else st.integers(0, len(POLICIES) - 1),
-        stock=st.integers(0, len(STOCK) - 1),
+        known_profiles=st.integers(0, len(STOCK) - 1),
         steps=st.lists(st.one_of(FOCUS[focus]), min_size=1, max_size=14),
     )

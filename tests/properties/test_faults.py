@@ -17,7 +17,7 @@ from tests.properties.faults import FAULTS, planted
 from tests.properties.tamper import TAMPERINGS
 
 LIMITED: dict[str, Any] = {
-    "max_examples": 400,
+    "max_examples": 2000,
     "phases": [Phase.generate],
     "database": None,
     "derandomize": True,

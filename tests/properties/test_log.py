@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from standby.engine.apply import apply
 from standby.engine.checkpoint import VERSION, dump, load
-from standby.engine.plan import needless, plan
+from standby.engine.plan import is_noop, plan
 from standby.engine.verify import verify
 from standby.engine.view import View
 from standby.events.codec import decode, encode
@@ -19,7 +19,7 @@ from standby.events.commit import Commit, Stamp
 from standby.events.errors import LogTooNew
 from standby.events.facts import CallFailed, CallSucceeded, CompactionCompleted, PolicyAdopted, TurnRequested
 from standby.events.policy import Policy
-from standby.events.store import CheckpointRow, Row
+from standby.events.store import CheckpointRow, StoredRow
 from tests.properties.play import Play, digest
 from tests.properties.strategies import FOCUS, History
 from tests.properties.tamper import TAMPERINGS, chained, head_of, refused, tampered
@@ -27,7 +27,7 @@ from tests.properties.tamper import TAMPERINGS, chained, head_of, refused, tampe
 ANY = st.builds(
     History,
     policy=st.integers(0, 5),
-    stock=st.integers(0, 3),
+    known_profiles=st.integers(0, 3),
     steps=st.lists(st.one_of([step for steps in FOCUS.values() for step in steps]), min_size=1, max_size=12),
 )
 
@@ -82,11 +82,11 @@ def check_same(history: History) -> None:
     for commit in history.play().commits():
         stamp = commit.stamp()
         before = dump(view)
-        assert not needless(view, commit.fact, stamp)
+        assert not is_noop(view, commit.fact, stamp)
         decisions = plan(view, commit.fact, stamp)
         assert dump(view) == before, "plan changed the view"
         again = plan(other, commit.fact, stamp)
-        made = Commit(commit.at_ms, commit.runtime, commit.epoch, commit.draw, commit.fact, decisions)
+        made = Commit(commit.at_ms, commit.runtime, commit.epoch, commit.entropy, commit.fact, decisions)
         assert encode(made) == encode(commit)
         assert encode(msgspec.structs.replace(made, decisions=again)) == encode(commit)
         apply(view, made)
@@ -128,13 +128,13 @@ def test_the_same_question_has_the_same_answer() -> None:
 
 @pytest.mark.invariant(15)
 @settings(suppress_health_check=[HealthCheck.too_slow])
-@given(history=ANY, draw=st.integers(0, 2**32 - 1))
-def test_a_draw_moves_waits_and_nothing_else(history: History, draw: int) -> None:
+@given(history=ANY, entropy=st.integers(0, 2**32 - 1))
+def test_a_draw_moves_waits_and_nothing_else(history: History, entropy: int) -> None:
     """Under another draw each commit decides the same, up to the moment at which a wait ends."""
     view = View()
     for commit in history.play().commits():
         stamp = commit.stamp()
-        other = plan(view, commit.fact, Stamp(stamp.at_ms, draw, stamp.runtime, stamp.epoch))
+        other = plan(view, commit.fact, Stamp(stamp.at_ms, entropy, stamp.runtime, stamp.epoch))
         assert [type(one) for one in other] == [type(one) for one in commit.decisions] or any(
             # A wait that a jitter makes too long for its window or deadline is not waited for.
             getattr(one, "reason", None) is not None
@@ -153,7 +153,7 @@ def test_a_draw_moves_waits_and_nothing_else(history: History, draw: int) -> Non
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[Row]:
+def rows() -> list[StoredRow]:
     play = Play()
     play.story([0, 2], wait_s=90)
     play.story([1])
@@ -161,12 +161,12 @@ def rows() -> list[Row]:
     return list(play.store.read())
 
 
-def with_commit(rows: list[Row], commit: Commit) -> list[Row]:
+def with_commit(rows: list[StoredRow], commit: Commit) -> list[StoredRow]:
     return chained([*(row.body for row in rows), encode(commit)])
 
 
 @pytest.mark.invariant(11)
-def test_a_forged_commit_at_the_end_is_refused(rows: list[Row]) -> None:
+def test_a_forged_commit_at_the_end_is_refused(rows: list[StoredRow]) -> None:
     last = decode(rows[-1].body)
     compaction = CompactionCompleted(session="s", count=1)
     good = Commit(last.at_ms, last.runtime, last.epoch, 0, compaction)
@@ -186,7 +186,7 @@ def test_a_forged_commit_at_the_end_is_refused(rows: list[Row]) -> None:
 
 
 @pytest.mark.invariant(11)
-def test_a_report_that_is_there_twice_is_refused_although_the_chain_fits(rows: list[Row]) -> None:
+def test_a_report_that_is_there_twice_is_refused_although_the_chain_fits(rows: list[StoredRow]) -> None:
     """The same report twice is one commit, so that no log of ours holds it twice."""
     seen = 0
     for index, row in enumerate(rows):
@@ -202,7 +202,7 @@ def test_a_report_that_is_there_twice_is_refused_although_the_chain_fits(rows: l
 
 
 @pytest.mark.invariant(11)
-def test_a_log_that_goes_on_contains_the_kept_head(rows: list[Row]) -> None:
+def test_a_log_that_goes_on_contains_the_kept_head(rows: list[StoredRow]) -> None:
     for kept in (rows[0], rows[len(rows) // 2], rows[-1]):
         assert verify(rows, head=head_of([kept])).holds
     other = head_of(rows)._replace(hash=b"\0" * 32)
@@ -214,7 +214,7 @@ def test_a_log_that_goes_on_contains_the_kept_head(rows: list[Row]) -> None:
 
 
 @pytest.mark.invariant(11)
-def test_a_checkpoint_that_the_log_does_not_give_is_refused(rows: list[Row]) -> None:
+def test_a_checkpoint_that_the_log_does_not_give_is_refused(rows: list[StoredRow]) -> None:
     view = View()
     for row in rows[:5]:
         apply(view, decode(row.body))
@@ -226,7 +226,7 @@ def test_a_checkpoint_that_the_log_does_not_give_is_refused(rows: list[Row]) -> 
 
 
 @pytest.mark.invariant(11)
-def test_a_policy_of_newer_logic_is_no_refusal_but_too_new(rows: list[Row]) -> None:
+def test_a_policy_of_newer_logic_is_no_refusal_but_too_new(rows: list[StoredRow]) -> None:
     last = decode(rows[-1].body)
     newer = Commit(last.at_ms, last.runtime, last.epoch, 0, PolicyAdopted(policy=Policy(logic=99)))
     with pytest.raises(LogTooNew, match="logic 99"):

@@ -17,9 +17,9 @@ from tests.properties.strategies import FAILURE, REQUEST, SCRIPT, SLEEP_MS, SLOT
 class Service(RuleBasedStateMachine):
     """Two runtimes, two sessions, five profiles of three providers, six policies."""
 
-    @initialize(policy=st.integers(0, len(POLICIES) - 1), stock=st.integers(0, 3))
-    def begin(self, policy: int, stock: int) -> None:
-        self.play = Play(policy=policy, stock=stock)
+    @initialize(policy=st.integers(0, len(POLICIES) - 1), known_profiles=st.integers(0, 3))
+    def begin(self, policy: int, known_profiles: int) -> None:
+        self.play = Play(policy=policy, known_profiles=known_profiles)
 
     def any_in(self, *states: str) -> bool:
         return bool(self.play.turns) and self.play.found(0, *states) is not None
@@ -63,25 +63,27 @@ class Service(RuleBasedStateMachine):
 
     @precondition(lambda self: bool(self.play.turns))
     @rule(
-        what=st.sampled_from(["cancel", "deadline", "take_over", "take_over", "again"]), number=SMALL, slot=SLOT
+        what=st.sampled_from(["cancel", "deadline", "take_over", "take_over", "again"]),
+        number=SMALL,
+        instance=SLOT,
     )
-    def control(self, what: str, number: int, slot: int) -> None:
-        args = {"deadline": (number,), "again": (number, number, slot)}.get(what, (number, slot))
+    def control(self, what: str, number: int, instance: int) -> None:
+        args = {"deadline": (number,), "again": (number, number, instance)}.get(what, (number, instance))
         getattr(self.play, what)(*args)
 
     @precondition(lambda self: bool(self.play.turns))
-    @rule(number=SMALL, attempt=SMALL, slot=SLOT, good=st.booleans(), failure=FAILURE)
-    def late(self, number: int, attempt: int, slot: int, good: bool, failure: dict[str, Any]) -> None:
-        self.play.late(number, attempt, slot, good=good, **failure)
+    @rule(number=SMALL, attempt=SMALL, instance=SLOT, good=st.booleans(), failure=FAILURE)
+    def late(self, number: int, attempt: int, instance: int, good: bool, failure: dict[str, Any]) -> None:
+        self.play.late(number, attempt, instance, good=good, **failure)
 
     @rule(
         what=st.sampled_from(["select", "select", "pin", "reset", "compact"]),
         session=SLOT,
-        slot=SLOT,
+        instance=SLOT,
         which=st.none() | SMALL,
     )
-    def user(self, what: str, session: int, slot: int, which: int | None) -> None:
-        args = (session, slot) if what in ("reset", "compact") else (session, which, slot)
+    def user(self, what: str, session: int, instance: int, which: int | None) -> None:
+        args = (session, instance) if what in ("reset", "compact") else (session, which, instance)
         getattr(self.play, what)(*args)
 
     @rule(what=st.sampled_from(["adopt", "observe", "remove"]), number=SMALL, order=SLOT)
@@ -100,7 +102,7 @@ class Service(RuleBasedStateMachine):
     def sleep(self, ms: int) -> None:
         self.play.sleep(ms)
 
-    @rule(slot=SLOT, checkpoint=st.booleans())
+    @rule(instance=SLOT, checkpoint=st.booleans())
     def restart(self, **fields: Any) -> None:
         self.play.restart(**fields)
 

@@ -68,7 +68,7 @@ def everything(sb: Standby, *said: str) -> str:
     """All that is stored or shown, and nothing of the side table's names."""
     store = sb.core.store
     bodies = [row.body.decode() for row in store.read()]
-    texts = [aside.text for aside in store.asides() if aside.kind == "text"]
+    texts = [side_entry.text for side_entry in store.side_entries() if side_entry.kind == "text"]
     return "\n".join([*bodies, *texts, *said])
 
 
@@ -136,4 +136,4 @@ def test_no_request_text_and_no_name_enters_an_event(prompt: str, session: str) 
         assert squashed(prompt) not in squashed(bodies)
         assert session not in bodies
         assert sb.core.erase("session", f"main/{session}") >= 2
-        assert all(prompt not in aside.text for aside in sb.core.store.asides())
+        assert all(prompt not in side_entry.text for side_entry in sb.core.store.side_entries())

@@ -39,7 +39,7 @@ def test_ten_minutes_then_eligible_and_the_next_failure_starts_ten_more() -> Non
     for _ in range(3):
         turn = w.turn()
         assert isinstance(turn.step, CallModel)
-        assert (turn.step.model, turn.step.check) == (A, False)
+        assert (turn.step.model, turn.step.probe) == (A, False)
         w.fail(turn, "billing")
         (again,) = of(turn, d.BlockSet)
         assert again.until_ms == w.now_ms + 10 * MINUTE
@@ -81,7 +81,7 @@ def test_a_cooldown_of_such_a_key_is_no_such_window() -> None:
     w.fail(turn, "rate_limit", retry_after=60)
     step = w.turn("other").step
     assert isinstance(step, CallModel)
-    assert (step.model, step.check) == (A, True)
+    assert (step.model, step.probe) == (A, True)
 
 
 @pytest.mark.rule("BILL-5")
@@ -109,14 +109,14 @@ def test_a_stored_profile_recovers_inside_its_window_by_the_check_of_the_primary
     w = broke()
     w.sleep(8 * MINUTE)
     turn = w.turn("check")
-    (admitted,) = of(turn, d.CheckAdmitted)
+    (admitted,) = of(turn, d.ProbeAdmitted)
     assert "BILL-6" in admitted.rules
     w.answer(turn)
     (cleared,) = of(turn, d.BlockCleared)
     assert cleared.profile == w.alias("openai:one")
     step = w.turn("next").step
     assert isinstance(step, CallModel)
-    assert (step.model, step.check) == (A, False)
+    assert (step.model, step.probe) == (A, False)
     w.proved()
 
 

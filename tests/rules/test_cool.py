@@ -132,7 +132,7 @@ def test_a_rate_limit_names_its_model_and_leaves_the_others_free() -> None:
     turn = w.turn()
     step = w.fail(turn, "rate_limit", retry_after=50)
     assert isinstance(step, CallModel)
-    assert (step.model, step.profile, step.check) == (A2, "openai:one", False)
+    assert (step.model, step.profile, step.probe) == (A2, "openai:one", False)
     assert stats(w)["cooldownModel"] == "alpha"
     w.fail(turn, "rate_limit", retry_after=40)
     assert "cooldownModel" not in stats(w), "two models cool: none of them alone"
@@ -169,7 +169,7 @@ def test_a_retry_records_the_profile_before_it_waits() -> None:
     assert of(turn, d.BlockSet)[0].until_ms == step.until_ms == START_MS + 20_000
     other = w.turn("other")
     assert isinstance(other.step, CallModel)
-    assert other.step.check, "the block is seen: nothing but a check may go there"
+    assert other.step.probe, "the block is seen: nothing but a check may go there"
 
 
 @pytest.mark.rule("COOL-9")
@@ -298,7 +298,7 @@ def test_a_check_that_finds_capacity_adds_no_delay_and_ends_the_window() -> None
     blocked.when(quota(checked_ms=START_MS + 5), after_ms=5).then(
         {"kind": d.BlockCleared, "reason": Failure.RATE_LIMIT, "rules": ("COOL-14", "COOL-19")}
     )
-    assert blocked.view.profiles["p"].cells == ()
+    assert blocked.view.profiles["p"].cooldowns == ()
 
 
 @pytest.mark.rule("COOL-17")
@@ -352,7 +352,7 @@ def test_a_successful_check_replaces_the_saved_reset_and_no_other_answer_does() 
     ):
         left = given(exhausted(START_MS, saved))
         left.when(answer, after_ms=1).then()
-        assert left.view.profiles["p"].cells[0].until_ms == saved
+        assert left.view.profiles["p"].cooldowns[0].until_ms == saved
 
 
 @pytest.mark.rule("COOL-19")
@@ -463,7 +463,7 @@ def test_without_timing_the_profile_is_there_for_the_next_turn_and_this_one_move
     assert not of(turn, d.CandidateSkipped)
     following = w.turn("next").step
     assert isinstance(following, CallModel)
-    assert (following.model, following.check) == (A, False)
+    assert (following.model, following.probe) == (A, False)
 
 
 def test_a_call_that_was_stopped_on_purpose_blames_no_profile() -> None:

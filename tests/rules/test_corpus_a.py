@@ -30,7 +30,7 @@ from standby.events.vocabulary import (
 )
 from standby.hosts.reports import Profile, Switched
 from standby.hosts.turns import TurnHandle
-from standby.projections.health import Cell, Health, blocking
+from standby.projections.health import CooldownEntry, Health, blocking
 from tests.harness import FAILURES, World, of, reply
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "scenarios.jsonl"
@@ -65,28 +65,28 @@ def wanted(case: str, recorded: Any, ours: dict[str, Any]) -> Any:
 
 def health_of(profile: dict[str, Any], stats: dict[str, Any], alias: str) -> Health:
     provider = profile["provider"]
-    cells = []
+    cooldowns = []
     if "cooldownUntil" in stats:
         model = f"{provider}/{stats['cooldownModel']}" if "cooldownModel" in stats else ""
         reason = Failure(stats.get("cooldownReason", "unknown"))
-        cells.append(Cell(model, reason, BlockKind.COOLDOWN, stats["cooldownUntil"], 0))
+        cooldowns.append(CooldownEntry(model, reason, BlockKind.COOLDOWN, stats["cooldownUntil"], 0))
     if "disabledUntil" in stats:
         reason = Failure(stats["disabledReason"])
-        cells.append(Cell("", reason, BlockKind.DISABLED, stats["disabledUntil"], 0))
+        cooldowns.append(CooldownEntry("", reason, BlockKind.DISABLED, stats["disabledUntil"], 0))
     observed = ObservedProfile(
         alias=alias,
         provider=provider,
         kind=CredentialKind(profile["type"]),
         expires_ms=profile.get("expires"),
     )
-    return Health(observed=observed, cells=tuple(cells), last_used_ms=stats.get("lastUsed", 0))
+    return Health(observed=observed, cooldowns=tuple(cooldowns), last_used_ms=stats.get("lastUsed", 0))
 
 
 def view_of(store: dict[str, Any], provider: str) -> View:
     view = View()
     for alias, profile in store["profiles"].items():
         view.profiles[alias] = health_of(profile, store["usageStats"].get(alias, {}), alias)
-    view.stock = {provider: tuple(store["profiles"])}
+    view.known_profiles = {provider: tuple(store["profiles"])}
     view.order = {key: tuple(names) for key, names in store.get("order", {}).items()}
     return view
 
@@ -107,8 +107,10 @@ def policy_of(cfg: dict[str, Any]) -> Policy:
 
 def preferred_order(given: dict[str, Any], preferred: str) -> list[str]:
     """The order in which a session with this pin tries the profiles, told by failing with each."""
-    stock = [Profile(name=name, provider=one["provider"]) for name, one in given["store"]["profiles"].items()]
-    w = World(Policy(models=ModelChain(primary="anthropic/m1")), stock)
+    known_profiles = [
+        Profile(name=name, provider=one["provider"]) for name, one in given["store"]["profiles"].items()
+    ]
+    w = World(Policy(models=ModelChain(primary="anthropic/m1")), known_profiles)
     w.service.pin("s", "anthropic", preferred)
     turn = w.turn()
     while isinstance(turn.step, CallModel):

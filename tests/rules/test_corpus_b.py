@@ -26,7 +26,7 @@ from standby.events.policy import ModelChain, Policy
 from standby.events.vocabulary import BlockKind, Failure
 from standby.hosts.settings import Settings
 from standby.hosts.settings.environment import SKIP_TTL_VARIABLE, with_environment
-from standby.projections.health import Cell, Health, blocking, documented_stats
+from standby.projections.health import CooldownEntry, Health, blocking, documented_stats
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "scenarios.jsonl"
 POLICY = Policy()
@@ -117,7 +117,7 @@ def view_with(existing: dict[str, Any]) -> View:
     return view
 
 
-def entry(view: View, at_ms: int) -> tuple[Any, ...]:
+def shown(view: View, at_ms: int) -> tuple[Any, ...]:
     stats = documented_stats(view.profiles["p"], at_ms)
     cooldown, out = stats.get("cooldownUntil"), stats.get("disabledUntil")
     return (
@@ -141,7 +141,7 @@ def test_cooldowns(case: str, given: dict[str, Any], expected: dict[str, Any]) -
         draft = Draft(view, Stamp(at_ms, 0, "main", 1))
         block(draft, POLICY, RULESET, blame(event["reason"], model, None, at_ms))
         draft.settle(view)
-        found.append(entry(view, at_ms))
+        found.append(shown(view, at_ms))
     recorded = [
         (
             step["cooldownMs"],
@@ -172,21 +172,23 @@ def test_which_failures_are_recorded(case: str, given: dict[str, Any], expected:
 _OF_MODELS = (HealthRule.PROVIDER_TIMED, HealthRule.MODEL_LADDER, HealthRule.TIMEOUT)
 
 
-def cell(stats: dict[str, Any]) -> Cell:
+def entry(stats: dict[str, Any]) -> CooldownEntry:
     """The cell that the documented entry is a view of; only some reasons block a model alone."""
     if "disabledUntil" in stats:
-        return Cell("", Failure(stats["disabledReason"]), BlockKind.DISABLED, stats["disabledUntil"], 0)
+        return CooldownEntry(
+            "", Failure(stats["disabledReason"]), BlockKind.DISABLED, stats["disabledUntil"], 0
+        )
     counts = stats.get("failureCounts", {})
     reason = Failure(stats.get("cooldownReason") or max(counts, key=lambda key: counts[key], default="unknown"))
     scoped = RULESET.courses[reason].health in _OF_MODELS and "cooldownModel" in stats
     model = f"x/{stats['cooldownModel']}" if scoped else ""
-    return Cell(model, reason, BlockKind.COOLDOWN, stats["cooldownUntil"], 0)
+    return CooldownEntry(model, reason, BlockKind.COOLDOWN, stats["cooldownUntil"], 0)
 
 
 @pytest.mark.rule("COOL-6")
 @pytest.mark.parametrize(("case", "given", "expected"), cases("in_cooldown"))
 def test_whether_a_profile_is_in_cooldown(case: str, given: dict[str, Any], expected: dict[str, Any]) -> None:
-    health = Health(cells=(cell(given["stats"]),))
+    health = Health(cooldowns=(entry(given["stats"]),))
     model = f"x/{given['forModel']}" if "forModel" in given else ""
     found = blocking(health, model, given["now"]) is not None
     assert found is wanted(case, expected["inCooldown"], {"s-0061": False})
@@ -196,8 +198,8 @@ def test_whether_a_profile_is_in_cooldown(case: str, given: dict[str, Any], expe
 @pytest.mark.parametrize(("case", "given", "expected"), cases("unavailable_reason"))
 def test_why_a_provider_is_out(case: str, given: dict[str, Any], expected: dict[str, Any]) -> None:
     stats = given["store"]["usageStats"]
-    cells = [cell(stats[name]) for name in given["profileIds"]]
-    assert reason_of(cells).value == expected["reason"]
+    cooldowns = [entry(stats[name]) for name in given["profileIds"]]
+    assert reason_of(cooldowns).value == expected["reason"]
 
 
 # ---- checks --------------------------------------------------------------------------------------------
@@ -217,15 +219,15 @@ def test_skip_or_check(case: str, given: dict[str, Any], expected: dict[str, Any
     view.runtimes["main"].epoch = 1
     # Of a fallback only its own chance is looked at: the throttle holds for the primary before it.
     checks = given.get("lastProbe", {}) if primary else {provider: now}
-    view.runtimes["main"].checks = dict(checks)
+    view.runtimes["main"].probes = dict(checks)
     health = view.profiles.edit("p")
     health.observed = ObservedProfile(alias="p", provider=provider)
-    health.cells = (cell(given["store"]["usageStats"]["p"]),)
-    view.stock = {provider: ("p",)}
+    health.cooldowns = (entry(given["store"]["usageStats"]["p"]),)
+    view.known_profiles = {provider: ("p",)}
     view.policies = {1: Policy(models=ModelChain(primary=models[0], fallbacks=models[1:]))}
     view.policy_at = 1
     decisions = plan(view, TurnRequested(turn="t", session="s"), stamp)
-    checked = [one for one in decisions if isinstance(one, d.CheckAdmitted)]
+    checked = [one for one in decisions if isinstance(one, d.ProbeAdmitted)]
     skipped = [one for one in decisions if isinstance(one, d.CandidateSkipped) and one.model == candidate]
     assert bool(checked) is not bool(skipped)
     found = ("attempt", checked[0].primary) if checked else ("skip", skipped[0].reason)
@@ -254,7 +256,7 @@ def test_delays(case: str, given: dict[str, Any], expected: dict[str, Any]) -> N
         received_ms=now,
         now_ms=now,
         # The recorded factor is 0.5 and what was drawn; ours is drawn in thousandths.
-        draw=round(given["random"] * 1000),
+        entropy=round(given["random"] * 1000),
     )
     assert (None if wait is None else wait.until_ms - now) == expected["delayMs"]
 

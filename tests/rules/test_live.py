@@ -3,7 +3,7 @@
 import pytest
 
 from standby.engine.steps import CallModel, Settled
-from standby.engine.texts.status import Status
+from standby.engine.texts.status import SessionStatus
 from standby.events import decisions as d
 from standby.events.policy import Recovery
 from standby.events.vocabulary import Failure, SelectionSource, Surface, TurnEnd, TurnKind
@@ -122,12 +122,12 @@ def test_a_choice_of_the_selected_model_during_a_run_goes_before_a_sticky_fallba
 @pytest.mark.rule("LIVE-5")
 def test_the_status_shows_what_is_selected_and_what_answers_instead() -> None:
     w = world()
-    plain = Status(selected=A, source=SelectionSource.DEFAULT, strict=False)
+    plain = SessionStatus(selected=A, source=SelectionSource.DEFAULT, strict=False)
     assert w.service.status("s") == plain
     turn = w.turn()
     w.fail(turn, "billing")
     w.answer(turn)
-    assert w.service.status("s") == Status(
+    assert w.service.status("s") == SessionStatus(
         selected=A, source=SelectionSource.DEFAULT, strict=False, active=B, reason=Failure.BILLING
     )
     assert w.service.status("another") == plain
@@ -143,7 +143,7 @@ def test_a_fallback_from_another_selection_is_not_shown() -> None:
     w.fail(turn, "billing")
     w.answer(turn)
     w.service.select_model("s", D)
-    assert w.service.status("s") == Status(selected=D, source=SelectionSource.USER, strict=True)
+    assert w.service.status("s") == SessionStatus(selected=D, source=SelectionSource.USER, strict=True)
 
 
 @pytest.mark.rule("LIVE-5", "NOTE-10")

@@ -7,7 +7,7 @@ from standby.events import facts as f
 from standby.events.policy import Recovery
 from standby.events.vocabulary import BlockKind, Effects, Failure
 from standby.hosts.reports import Succeeded, Unknown
-from standby.projections.health import Cell, Health, enforced
+from standby.projections.health import CooldownEntry, Health, enforced
 from tests.harness import START_MS, A, B, World, chain, given, of
 
 AT_ONCE = Recovery(max_retries=0)
@@ -58,9 +58,9 @@ def test_that_a_provider_looks_after_its_capacity_itself_is_said_where_it_spares
 def test_a_cooldown_of_our_own_is_marked_as_such_and_no_other(stated: int | None) -> None:
     w = World(chain(A, B, recovery=AT_ONCE, local_cooldown_ms=10_000))
     w.fail(w.turn(), "rate_limit", retry_after=stated)
-    (cell,) = w.view.profiles.edit(w.alias("openai:one")).cells
-    assert (cell.ours, cell.until_ms) == (stated is None, START_MS + (10_000 if stated is None else 5_000))
-    assert not Cell(A, cell.reason, cell.kind, cell.until_ms, cell.evidence_ms).ours
+    (entry,) = w.view.profiles.edit(w.alias("openai:one")).cooldowns
+    assert (entry.ours, entry.until_ms) == (stated is None, START_MS + (10_000 if stated is None else 5_000))
+    assert not CooldownEntry(A, entry.reason, entry.kind, entry.until_ms, entry.evidence_ms).ours
 
 
 @pytest.mark.rule("COOL-10")
@@ -78,10 +78,10 @@ def test_a_timeout_cools_at_once_where_the_same_model_may_not_be_tried_again(eff
 def test_where_a_gateway_looks_after_capacity_only_cooldowns_for_capacity_do_not_count(
     reason: Failure, kind: BlockKind
 ) -> None:
-    cell = Cell("", reason, kind, START_MS + 1, START_MS)
+    entry = CooldownEntry("", reason, kind, START_MS + 1, START_MS)
     capacity = kind is BlockKind.COOLDOWN and reason in (Failure.RATE_LIMIT, Failure.OVERLOADED)
-    assert enforced(Health(cells=(cell,)), True) == (() if capacity else (cell,))
-    assert enforced(Health(cells=(cell,)), False) == (cell,)
+    assert enforced(Health(cooldowns=(entry,)), True) == (() if capacity else (entry,))
+    assert enforced(Health(cooldowns=(entry,)), False) == (entry,)
 
 
 def checked(checked_ms: int, valid: bool = True, resets_at_ms: int | None = None) -> f.QuotaObserved:

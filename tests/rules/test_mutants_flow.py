@@ -40,7 +40,7 @@ def test_a_late_answer_that_counted_nothing_leaves_the_cost_unknown_and_a_late_f
 def test_a_step_names_provider_and_model_apart_and_is_an_ordinary_call_unless_it_says_otherwise() -> None:
     step = CallModel(turn="t", attempt=1, model="openai/org/alpha")
     assert (step.provider, step.model_id, step.instruction) == ("openai", "org/alpha", "")
-    assert (step.check, step.continuation, step.finalize) == (False, False, False)
+    assert (step.probe, step.continuation, step.finalize) == (False, False, False)
 
 
 @pytest.mark.rule("FLOW-13")

@@ -3,7 +3,7 @@
 import pytest
 
 from standby.engine.steps import CallModel
-from standby.engine.texts.status import Status
+from standby.engine.texts.status import SessionStatus
 from standby.events.policy import ModelChain, Policy
 from standby.events.vocabulary import SelectionSource
 from standby.hosts.reports import Switched
@@ -13,7 +13,7 @@ from tests.harness import A, B, World, chain
 @pytest.mark.rule("LIVE-5")
 def test_the_status_of_a_session_for_which_nothing_is_selected_says_so() -> None:
     w = World(Policy(models=ModelChain()))
-    nothing = Status(selected="", source=SelectionSource.DEFAULT, strict=False)
+    nothing = SessionStatus(selected="", source=SelectionSource.DEFAULT, strict=False)
     assert w.service.status("s") == nothing
 
 

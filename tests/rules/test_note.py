@@ -259,13 +259,13 @@ def test_the_lookup_only_reads() -> None:
     w = world()
     assert w.service.fallback_note("s", A) is None
     turn_of(w, "overloaded")
-    before = (w.store.head(), len(list(w.store.asides())), w.view.position)
+    before = (w.store.head(), len(list(w.store.side_entries())), w.view.position)
     note = w.service.fallback_note("s", A)
     assert note is not None
     assert "Overloaded" in note.detail
     assert w.service.fallback_note("s", B) is None
     assert w.service.fallback_note("never seen", A) is None
-    assert (w.store.head(), len(list(w.store.asides())), w.view.position) == before
+    assert (w.store.head(), len(list(w.store.side_entries())), w.view.position) == before
     with w.store.transaction() as transaction:
         for commit in w.commits():
             request = getattr(commit.fact, "session", "")

@@ -15,7 +15,7 @@ from standby.events import decisions as d
 from standby.events.policy import Recovery
 from standby.events.vocabulary import BlockKind, Failure
 from standby.hosts.observe import LOGGER, observe
-from standby.projections.health import Cell, Health
+from standby.projections.health import CooldownEntry, Health
 from tests.harness import START_MS, A, B, C, World, chain, of
 
 AT_ONCE = Recovery(max_retries=0)
@@ -55,13 +55,14 @@ def test_attempts_that_did_not_fail_have_a_line_too() -> None:
     assert attempt_line(msgspec.structs.replace(ended, succeeded=True)) == f"{A}: answered"
 
 
-def profile(*cells: tuple[str, Failure, int]) -> Ranked:
+def profile(*cooldowns: tuple[str, Failure, int]) -> Ranked:
     health = Health(
-        cells=tuple(
-            Cell(model, reason, BlockKind.COOLDOWN, START_MS + until, 0) for model, reason, until in cells
+        cooldowns=tuple(
+            CooldownEntry(model, reason, BlockKind.COOLDOWN, START_MS + until, 0)
+            for model, reason, until in cooldowns
         )
     )
-    return Ranked("p", health, health.cells[0])
+    return Ranked("p", health, health.cooldowns[0])
 
 
 LIMIT, AUTH = Failure.RATE_LIMIT, Failure.AUTH

@@ -42,13 +42,15 @@ def called_with(world: World, session: str = "s") -> str:
 
 @pytest.mark.rule("ORD-1", "ORD-9")
 def test_the_list_comes_from_the_first_source_that_exists() -> None:
-    stock = keys("a", "b", "c", "d")
+    known_profiles = keys("a", "b", "c", "d")
     configured = {name: ProfileRule(provider="openai") for name in ("b", "c")}
-    assert ordered(World(chain(A), stock)) == ["a", "b", "c", "d"], "what is stored"
-    assert ordered(World(chain(A, profiles=configured), stock)) == ["b", "c"], "auth.profiles"
+    assert ordered(World(chain(A), known_profiles)) == ["a", "b", "c", "d"], "what is stored"
+    assert ordered(World(chain(A, profiles=configured), known_profiles)) == ["b", "c"], "auth.profiles"
     policy = chain(A, profiles=configured, order={"openai": ("d", "b")})
-    assert ordered(World(policy, stock)) == ["d", "b"], "auth.order"
-    assert ordered(World(policy, stock, order={"openai": ["c", "a"]})) == ["c", "a"], "the agent's stored order"
+    assert ordered(World(policy, known_profiles)) == ["d", "b"], "auth.order"
+    assert ordered(World(policy, known_profiles, order={"openai": ["c", "a"]})) == ["c", "a"], (
+        "the agent's stored order"
+    )
 
 
 @pytest.mark.rule("ORD-1")
@@ -188,8 +190,8 @@ USAGE_LIMIT = {
 
 @pytest.mark.rule("ORD-8", "COOL-13", "COOL-18")
 def test_a_subscription_and_a_key_take_turns_in_one_order() -> None:
-    stock = [profile("key"), profile("plan", OAUTH)]
-    w = World(chain(A, B, order={"openai": ("plan", "key")}), stock)
+    known_profiles = [profile("key"), profile("plan", OAUTH)]
+    w = World(chain(A, B, order={"openai": ("plan", "key")}), known_profiles)
     turn = w.turn(harness="codex")
     assert w.tried(turn) == [(A, "plan")]
     w.fail(turn, reply(429, USAGE_LIMIT))
@@ -216,8 +218,10 @@ def test_a_subscription_and_a_key_take_turns_in_one_order() -> None:
 
 @pytest.mark.rule("ORD-8", "COOL-18")
 def test_only_an_earlier_profile_is_gone_back_to() -> None:
-    stock = [profile("plan", OAUTH), *keys("one", "two")]
-    w = World(chain(A, order={"openai": ("plan", "one", "two")}, recovery=Recovery(max_retries=0)), stock)
+    known_profiles = [profile("plan", OAUTH), *keys("one", "two")]
+    w = World(
+        chain(A, order={"openai": ("plan", "one", "two")}, recovery=Recovery(max_retries=0)), known_profiles
+    )
     turn = w.turn()
     w.fail(turn, reply(429, USAGE_LIMIT))
     w.answer(turn)
@@ -232,8 +236,8 @@ def test_only_an_earlier_profile_is_gone_back_to() -> None:
 
 @pytest.mark.rule("ORD-8")
 def test_without_a_stated_reset_none_is_made_up() -> None:
-    stock = [profile("key"), profile("plan", OAUTH)]
-    w = World(chain(A, order={"openai": ("plan", "key")}, recovery=Recovery(max_retries=0)), stock)
+    known_profiles = [profile("key"), profile("plan", OAUTH)]
+    w = World(chain(A, order={"openai": ("plan", "key")}, recovery=Recovery(max_retries=0)), known_profiles)
     turn = w.turn()
     w.fail(
         turn, reply(429, {"error": {"type": "usage_limit_reached", "message": "The usage limit was reached"}})
@@ -246,8 +250,8 @@ def test_without_a_stated_reset_none_is_made_up() -> None:
 
 @pytest.mark.rule("ORD-9")
 def test_a_stored_order_counts_as_explicit() -> None:
-    stock = [profile("login", OAUTH), *keys("a", "b")]
-    w = World(chain(A, order={"openai": ("login", "a", "b")}), stock, order={"openai": ["b", "login"]})
+    known_profiles = [profile("login", OAUTH), *keys("a", "b")]
+    w = World(chain(A, order={"openai": ("login", "a", "b")}), known_profiles, order={"openai": ["b", "login"]})
     turn = w.turn()
     assert w.tried(turn) == [(A, "b")]
     assert "ORD-9" in of(turn, d.AttemptStarted)[0].rules
@@ -270,8 +274,8 @@ def test_without_an_order_kinds_come_oauth_then_token_then_key() -> None:
 
 @pytest.mark.rule("ORD-11")
 def test_a_static_token_that_expired_is_not_used_and_not_refreshed() -> None:
-    stock = [profile("static", TOKEN, START_MS + 1000), profile("key")]
-    w = World(chain(A), stock)
+    known_profiles = [profile("static", TOKEN, START_MS + 1000), profile("key")]
+    w = World(chain(A), known_profiles)
     assert ordered(w) == ["static", "key"]
     w.sleep(1000)
     assert ordered(w) == ["key"]

@@ -7,7 +7,7 @@ import pytest
 
 from standby.engine.steps import CallModel, Settled, Wait
 from standby.events import decisions as d
-from standby.events.policy import Checks, Consent, Policy, Recovery, Stickiness
+from standby.events.policy import Consent, Policy, Probes, Recovery, Stickiness
 from standby.events.vocabulary import Effects, Failure, KeptBecause, SkipBecause, TurnEnd
 from standby.hosts.reports import Succeeded, Switched
 from tests.harness import START_MS, A, B, C, World, chain, of
@@ -24,8 +24,8 @@ def test_a_second_models_limit_never_widens_the_firsts() -> None:
     w.fail(turn, "rate_limit", retry_after=300)
     assert w.tried(turn)[-1] == (SIBLING, "openai:one"), "the block is that model's alone"
     w.fail(turn, "rate_limit", retry_after=600)
-    cells = {cell.model: cell.until_ms for cell in w.view.profiles[w.alias("openai:one")].cells}
-    assert cells == {A: START_MS + 300_000, SIBLING: START_MS + 600_000}
+    cooldowns = {entry.model: entry.until_ms for entry in w.view.profiles[w.alias("openai:one")].cooldowns}
+    assert cooldowns == {A: START_MS + 300_000, SIBLING: START_MS + 600_000}
     third = w.turn("t", model="openai/third")
     assert w.tried(third) == [("openai/third", "openai:one")]
     w.sleep(300_000)
@@ -344,10 +344,10 @@ def _checked(policy: Policy, left_ms: int, gap_ms: int = 0) -> bool:
 def test_margin_and_interval_of_checks_are_settings_too() -> None:
     plain = chain(A, B, recovery=AT_ONCE)
     assert (_checked(plain, 120_000), _checked(plain, 120_001)) == (True, False)
-    wide = chain(A, B, recovery=AT_ONCE, checks=Checks(margin_ms=300_000))
+    wide = chain(A, B, recovery=AT_ONCE, probes=Probes(margin_ms=300_000))
     assert _checked(wide, 300_000)
     assert (_checked(plain, 120_000, 30_000), _checked(plain, 120_000, 29_999)) == (True, False)
-    often = chain(A, B, recovery=AT_ONCE, checks=Checks(interval_ms=5_000))
+    often = chain(A, B, recovery=AT_ONCE, probes=Probes(interval_ms=5_000))
     assert _checked(often, 120_000, 5_000)
 
 

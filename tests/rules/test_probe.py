@@ -6,7 +6,7 @@ import pytest
 
 from standby.engine.steps import CallModel, Settled
 from standby.events import decisions as d
-from standby.events.policy import Checks, Recovery
+from standby.events.policy import Probes, Recovery
 from standby.events.vocabulary import Failure, SkipBecause
 from standby.hosts.turns import TurnHandle
 from tests.harness import A, B, World, chain, of
@@ -32,7 +32,7 @@ def blocked(kind: str, seconds: float = 3600, *models: str, **fields: Any) -> Wo
 def called(turn: TurnHandle) -> tuple[str, bool]:
     step = turn.step
     assert isinstance(step, CallModel), step
-    return step.model, step.check
+    return step.model, step.probe
 
 
 def skips(turn: TurnHandle) -> list[d.CandidateSkipped]:
@@ -49,7 +49,7 @@ def test_each_candidate_of_a_cooling_provider_is_decided_on_its_own() -> None:
     w.sleep(3_600_000 - 120_000)
     near = w.turn("near")
     assert called(near) == (A, True)
-    assert "PROBE-1" in of(near, d.CheckAdmitted)[0].rules
+    assert "PROBE-1" in of(near, d.ProbeAdmitted)[0].rules
 
 
 @pytest.mark.rule("PROBE-1")
@@ -76,7 +76,7 @@ def test_an_unpaid_account_is_passed_over_but_the_primary_checks_it_on_a_throttl
     w.sleep(8 * 60_000)
     near = w.turn("near")
     assert called(near) == (A, True)
-    assert "PROBE-2" in of(near, d.CheckAdmitted)[0].rules
+    assert "PROBE-2" in of(near, d.ProbeAdmitted)[0].rules
     w.sleep(29_999)
     assert called(w.turn("throttled")) == (B, False)
     w.sleep(1)
@@ -114,7 +114,7 @@ def test_the_primary_is_checked_near_the_end_of_its_cooldown(left_ms: int, check
     w.sleep(3_600_000 - left_ms)
     turn = w.turn()
     assert called(turn) == ((A, True) if checked else (B, False))
-    decided = of(turn, d.CheckAdmitted) if checked else skips(turn)
+    decided = of(turn, d.ProbeAdmitted) if checked else skips(turn)
     assert "PROBE-3" in decided[0].rules
 
 
@@ -132,7 +132,7 @@ def test_the_throttle_counts_by_provider_and_process() -> None:
 
 @pytest.mark.rule("PROBE-3")
 def test_margin_and_throttle_are_settings() -> None:
-    w = blocked("rate_limit", 3600, checks=Checks(interval_ms=1000, margin_ms=3_600_000))
+    w = blocked("rate_limit", 3600, probes=Probes(interval_ms=1000, margin_ms=3_600_000))
     assert called(w.turn("one")) == (A, True)
     w.sleep(1000)
     assert called(w.turn("two")) == (A, True)
@@ -155,7 +155,7 @@ def test_a_sibling_of_the_provider_is_tried_when_what_blocks_it_looks_transient(
     w = timed_out(A, A2, B)
     turn = w.turn()
     assert called(turn) == (A2, True)
-    (check,) = of(turn, d.CheckAdmitted)
+    (check,) = of(turn, d.ProbeAdmitted)
     assert (check.primary, "PROBE-4" in check.rules) == (False, True)
 
 
@@ -182,7 +182,7 @@ def test_a_provider_gets_one_transient_check_in_a_turn() -> None:
     assert step.model == B
     assert [(one.model, one.because) for one in skips(turn)] == [
         (A, SkipBecause.COOLDOWN),
-        (A3, SkipBecause.CHECKED_ALREADY),
+        (A3, SkipBecause.PROBED_ALREADY),
     ]
     assert "PROBE-5" in skips(turn)[1].rules
 
@@ -194,7 +194,7 @@ def test_a_check_that_failed_for_another_reason_gives_its_slot_back(kind: str) -
     turn = w.turn()
     w.fail(turn, kind)
     (failed,) = of(turn, d.FailureClassified)
-    assert failed.check_returned is (kind == "model_not_found")
+    assert failed.probe_returned is (kind == "model_not_found")
     assert called(turn) == ((A3, True) if kind == "model_not_found" else (B, False))
 
 
@@ -216,4 +216,4 @@ def test_a_profile_that_only_cools_is_checked_beside_one_that_cannot_authenticat
     w.fail(turn, "rate_limit", retry_after=60)
     step = w.turn().step
     assert isinstance(step, CallModel)
-    assert (step.profile, step.check) == ("o2", True)
+    assert (step.profile, step.probe) == ("o2", True)

@@ -53,9 +53,9 @@ def test_a_rate_limit_gets_sixteen_attempts_that_back_off_to_a_minute() -> None:
 
 
 @pytest.mark.rule("REC-1")
-@pytest.mark.parametrize(("draw", "first", "ninth"), [(0, 500, 30_000), (999, 1499, 60_000)])
-def test_delays_are_jittered_by_the_recorded_draw(draw: int, first: int, ninth: int) -> None:
-    w = World(chain(A), draw=draw)
+@pytest.mark.parametrize(("entropy", "first", "ninth"), [(0, 500, 30_000), (999, 1499, 60_000)])
+def test_delays_are_jittered_by_the_recorded_draw(entropy: int, first: int, ninth: int) -> None:
+    w = World(chain(A), entropy=entropy)
     delays = outage(w, w.turn(), "rate_limit")
     assert (delays[0], delays[8]) == (first, ninth)
 
@@ -69,7 +69,7 @@ def test_other_transient_failures_get_eight_retries_in_ninety_seconds(kind: str)
     assert outage(w, turn, kind) == [1000, 2000, 4000, 8000, 16_000, 30_000]
     assert {one.of for one in of(turn, d.RetryScheduled)} == {8}
     assert all("REC-2" in one.rules for one in of(turn, d.RetryScheduled))
-    quick = World(chain(A, B), draw=0)
+    quick = World(chain(A, B), entropy=0)
     assert outage(quick, quick.turn(), kind) == [500, 1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
 
 
@@ -111,7 +111,7 @@ def test_a_completed_response_starts_the_outage_anew_and_nothing_less_does() -> 
 @pytest.mark.rule("REC-4")
 def test_max_retries_overrides_the_count_and_rate_limits_keep_their_cap() -> None:
     def retries(kind: str, policy: int | None, turn: int | None) -> int:
-        w = World(chain(A, recovery=Recovery(max_retries=policy)), draw=0)
+        w = World(chain(A, recovery=Recovery(max_retries=policy)), entropy=0)
         return len(outage(w, w.turn(max_retries=turn), kind))
 
     assert (retries("overloaded", 3, None), retries("rate_limit", 3, None)) == (3, 3)
@@ -251,14 +251,14 @@ def test_an_effect_that_was_announced_and_an_answer_that_was_delivered_forbid_a_
 @pytest.mark.rule("REC-9")
 @pytest.mark.parametrize("kind", ["rate_limit", "overloaded"])
 def test_one_rotation_then_the_next_model(kind: str) -> None:
-    stock = {"openai": ["o1", "o2", "o3"], "anthropic": ["a1"]}
-    w = World(chain(A, B, recovery=AT_ONCE), stock)
+    known_profiles = {"openai": ["o1", "o2", "o3"], "anthropic": ["a1"]}
+    w = World(chain(A, B, recovery=AT_ONCE), known_profiles)
     turn = w.turn()
     w.fail(turn, kind)
     w.fail(turn, kind)
     assert w.tried(turn) == [(A, "o1"), (A, "o2"), (B, "a1")]
     assert "REC-9" in of(turn, d.AttemptStarted)[1].rules
-    alone = World(chain(A, recovery=AT_ONCE), stock)
+    alone = World(chain(A, recovery=AT_ONCE), known_profiles)
     turn = alone.turn()
     alone.give_up(turn, kind)
     alone.give_up(turn, kind)
@@ -311,10 +311,10 @@ def test_the_timeout_counts_per_attempt() -> None:
 
 @pytest.mark.rule("REC-13")
 def test_a_cancel_ends_the_whole_chain_and_the_outer_deadline_ends_it_by_itself() -> None:
-    for moment in ("calling", "waiting"):
+    for timestamp in ("calling", "waiting"):
         w = World(chain(A, B, C))
         turn = w.turn()
-        if moment == "waiting":
+        if timestamp == "waiting":
             w.fail(turn, "rate_limit")
         step = turn.cancel()
         assert isinstance(step, Settled)
@@ -322,7 +322,7 @@ def test_a_cancel_ends_the_whole_chain_and_the_outer_deadline_ends_it_by_itself(
         assert "REC-13" in of(turn, d.TurnFailed)[0].rules
         # A report that comes after it moves nothing.
         before = len(turn.state.attempts)
-        w.fail(turn, "auth") if moment == "calling" else turn.resume()
+        w.fail(turn, "auth") if timestamp == "calling" else turn.resume()
         assert (len(turn.state.attempts), turn.state.end) == (before, TurnEnd.CANCELLED)
         w.proved()
     outer = World(chain(A, B))
@@ -355,7 +355,7 @@ def test_finished_work_is_brought_to_its_answer_without_tools_also_with_no_retri
 @pytest.mark.rule("REC-15")
 def test_the_retry_setting_reaches_the_runs_that_take_part_in_it() -> None:
     def budget(**fields: Any) -> int:
-        w = World(chain(A, B, recovery=Recovery(max_retries=2)), draw=0)
+        w = World(chain(A, B, recovery=Recovery(max_retries=2)), entropy=0)
         return len(outage(w, w.turn(**fields), "overloaded"))
 
     assert budget() == 2

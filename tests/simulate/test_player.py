@@ -56,8 +56,8 @@ def test_after_waits_for_what_is_under_way_and_during_does_not() -> None:
         at = "20s"
         turn = { session = "e", id = "fixed" }
     """)
-    moments = {key: ended(found, key) for key in ("long", "meanwhile", "later", "last", "fixed")}
-    assert moments == {"long": 10_000, "meanwhile": 1200, "later": 3200, "last": 15_200, "fixed": 20_200}
+    timestamps = {key: ended(found, key) for key in ("long", "meanwhile", "later", "last", "fixed")}
+    assert timestamps == {"long": 10_000, "meanwhile": 1200, "later": 3200, "last": 15_200, "fixed": 20_200}
     assert found.problems == []
 
 

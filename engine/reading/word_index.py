@@ -129,7 +129,7 @@ def words_of(folded: str) -> list[str]:
     return list(map(FORMS.get, split, split))
 
 
-class Words:
+class WordIndex:
     """The words of all parts of one reply, ready to be searched."""
 
     __slots__ = ("dense", "flat", "unique")

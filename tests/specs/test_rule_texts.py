@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from specs.catalogue import parse_rules
-from specs.meanings import LONGEST, meaning_of, meanings_page
-from standby.hosts.cli.meanings import meaning, meanings
+from specs.rule_texts import LONGEST, meaning_of, meanings_page
+from standby.hosts.cli.rule_texts import rule_text, rule_texts
 
 pytestmark = pytest.mark.checkout
 
@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_lines_of_rules_are_those_of_the_specification() -> None:
     catalogue = parse_rules((ROOT / "specs" / "rules.md").read_text(encoding="utf-8"))
     assert (ROOT / "hosts" / "cli" / "rules.json").read_text(encoding="utf-8") == meanings_page(catalogue)
-    assert set(meanings()) == set(catalogue.rules)
-    assert all(0 < len(words) <= LONGEST for words in meanings().values())
-    assert meaning("NONE-1") == ""
+    assert set(rule_texts()) == set(catalogue.rules)
+    assert all(0 < len(words) <= LONGEST for words in rule_texts().values())
+    assert rule_text("NONE-1") == ""
     for rule, words in json.loads(meanings_page(catalogue)).items():
         assert catalogue.rules[rule].text.startswith(words.removesuffix(" …"))
 

@@ -13,13 +13,13 @@ from standby.events.codec import decode
 from standby.events.errors import BadInput
 from standby.events.store import Store
 from standby.hosts.cli.log import commit_value
-from standby.hosts.cli.meanings import meaning
 from standby.hosts.cli.output import Out, span
 from standby.hosts.cli.reading import Names, Stored
+from standby.hosts.cli.rule_texts import rule_text
 from standby.hosts.core import open_store
 from standby.hosts.simulate import Loaded, Played, PlayedTurn, load_scenario, play
 from standby.hosts.simulate.expect import count_of, record_line
-from standby.hosts.simulate.words import Words, offset
+from standby.hosts.simulate.format import Words, offset
 
 _STYLES = {
     "answered": "green",
@@ -133,7 +133,7 @@ def _show(out: Out, played: Played, *, quiet: bool) -> None:
             out.line("  ", (f"{turn.id}: ", "dim"), str(turn.failure))
     if scenario.shows:
         out.title("Rules")
-        out.table([(rule, meaning(rule)) for rule in scenario.shows])
+        out.table([(rule, rule_text(rule)) for rule in scenario.shows])
     expected = count_of(scenario)
     if report.holds:
         out.line(f"{report.commits} commits, {report.decisions} decisions recomputed, all agree")
@@ -216,7 +216,7 @@ def _turn_value(turn: PlayedTurn) -> dict[str, Any]:
                 "model": one.model,
                 "profile": profile or None,
                 "reason": one.reason.value if one.reason else None,
-                "check": one.check,
+                "probe": one.probe,
             }
             for one, profile in zip(state.attempts, turn.profiles, strict=True)
         ],

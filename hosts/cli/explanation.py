@@ -14,8 +14,8 @@ from standby.engine.texts.notices import notice_text
 from standby.engine.turn import Attempt, Skip, Turn
 from standby.events import decisions as d
 from standby.events import facts as f
-from standby.hosts.cli.meanings import meaning
 from standby.hosts.cli.reading import Names
+from standby.hosts.cli.rule_texts import rule_text
 from standby.projections.history import AttemptRecord, TurnHistory
 
 _COURSE = (d.AttemptStarted, d.FailureClassified, d.TurnAnswered, d.TurnFailed, d.NoticeDue)
@@ -49,7 +49,7 @@ def story_of(history: TurnHistory, names: Names) -> dict[str, Any]:
         **_end(history),
         "told": _told(history, names),
         "why": _why(history, names),
-        "rules": {rule: meaning(rule) for rule in rules},
+        "rules": {rule: rule_text(rule) for rule in rules},
     }
 
 
@@ -96,7 +96,7 @@ def _started(history: TurnHistory, event: d.AttemptStarted, names: Names) -> dic
         "of_chain": event.index + 1,
         "model": event.model,
         "profile": names.of(event.profile) if event.profile else "",
-        "check": event.check,
+        "probe": event.probe,
         "continuation": event.continuation,
         "timeout_ms": event.timeout_ms,
     }

@@ -11,10 +11,10 @@ import msgspec
 from standby.events import decisions as d
 from standby.events import facts as f
 from standby.events.policy import Policy
+from standby.hosts.cli.labels import failure_text
 from standby.hosts.cli.log import field_text
 from standby.hosts.cli.output import MOMENTS
 from standby.hosts.cli.reading import Names
-from standby.hosts.cli.words import failure_text
 
 _LEFT_OUT: Final = frozenset({
     "type", "turn", "rules", "index", "attempt", "evidence", "evidence_ms", "started_ms", "received_ms", "also",

@@ -7,12 +7,12 @@ import msgspec
 
 
 @cache
-def meanings() -> dict[str, str]:
+def rule_texts() -> dict[str, str]:
     """Rule id -> one line."""
     text = files("standby.hosts.cli").joinpath("rules.json").read_bytes()
     return msgspec.json.decode(text, type=dict[str, str])
 
 
-def meaning(rule: str) -> str:
+def rule_text(rule: str) -> str:
     """The line of one rule; "" for an id that this version does not know."""
-    return meanings().get(rule, "")
+    return rule_texts().get(rule, "")
